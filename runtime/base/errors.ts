@@ -1,0 +1,51 @@
+// The error table: each error a user can meet has a code, says where it arose, and what to do.
+// Areas keep their own rows in errors/<area>.ts; docs/errors.md is checked against them by a test.
+
+export type WhoActs = 'user' | 'external system' | 'millrace'
+
+export interface ErrorRow {
+  /** One sentence: what happened. */
+  readonly meaning: string
+  readonly who: WhoActs
+  /** Whether the same call may succeed later without anybody changing anything. */
+  readonly retry: boolean
+  /** One sentence: what to do. */
+  readonly remedy: string
+}
+
+export type ErrorCode = `MR-${string}`
+
+/** An error with a row in the table. `message` says what and where; `remedy` says what to do. */
+export class MillraceError extends Error {
+  readonly code: ErrorCode
+  readonly remedy: string
+  readonly retry: boolean
+
+  constructor(code: ErrorCode, row: ErrorRow, detail: string, options?: { readonly cause?: unknown }) {
+    super(`${code} ${row.meaning} ${detail} ${row.remedy}`, options)
+    this.name = 'MillraceError'
+    this.code = code
+    this.remedy = row.remedy
+    this.retry = row.retry
+  }
+}
+
+/** Makes an area's constructor of errors from its rows: `const fail = errorsOf(storageErrors)`; `throw fail('MR-S01', 'at chk-7/_metadata')`. */
+export function errorsOf<Rows extends Readonly<Record<ErrorCode, ErrorRow>>>(rows: Rows) {
+  return (code: keyof Rows & ErrorCode, detail: string, cause?: unknown): MillraceError =>
+    new MillraceError(code, rows[code]!, detail, cause === undefined ? undefined : { cause })
+}
+
+/** A broken invariant: our fault; takes the thread or process down loudly. */
+export class InvariantError extends Error {
+  override readonly name = 'InvariantError'
+}
+
+export function invariant(condition: unknown, message: string): asserts condition {
+  if (!condition) throw new InvariantError(message)
+}
+
+/** The end of an exhaustive branch. */
+export function unreachable(value: never): never {
+  throw new InvariantError(`unreachable: ${JSON.stringify(value)}`)
+}

@@ -1,0 +1,27 @@
+// Metric names in one table; groups are handed to whoever counts.
+
+export const metricNames = [
+  'records_in_total', 'records_out_total', 'bytes_in_total', 'bytes_out_total', 'busy_ms_total', 'idle_ms_total',
+  'backpressured_ms_total', 'current_watermark_ms', 'late_records_total', 'malformed_records_total', 'state_entries',
+  'checkpoint_sync_ms', 'checkpoint_async_ms', 'checkpoint_alignment_ms', 'checkpoint_bytes', 'frames_resent_total',
+  'commits_total', 'commit_retries_total', 'records_dropped_total',
+] as const
+
+export type MetricName = (typeof metricNames)[number]
+
+export interface MetricGroup {
+  /** Adds to a counter; names ending in `_total`. */
+  add(name: MetricName, amount: number): void
+  /** Sets a gauge. */
+  set(name: MetricName, value: number): void
+}
+
+export class Metrics implements MetricGroup {
+  readonly values = new Map<MetricName, number>()
+  add(name: MetricName, amount: number): void {
+    this.values.set(name, (this.values.get(name) ?? 0) + amount)
+  }
+  set(name: MetricName, value: number): void {
+    this.values.set(name, value)
+  }
+}

@@ -1,0 +1,14 @@
+// Faults planted on purpose. Each breaks exactly one rule of the protocol; the simulation must catch each one.
+
+export const plantedFaults = [
+  'no-fence', // a coordinator swaps HEAD without checking that the incarnation is still its own (rule 2, 3)
+  'alignment-skipped', // a barrier on one channel does not block it until the others have theirs (rule 13)
+  'commit-before-swap', // sinks are told to commit when all subtasks acknowledged, before HEAD was swapped (rule 3)
+  'frame-not-resent', // a producer does not resend what the consumer did not receive (rule 10)
+  'ids-reused', // a new incarnation starts checkpoint ids again from the last completed one (rule 6)
+  'finished-producer-counted-early', // a channel counts as having delivered barriers when its producer finished, before its end of data was consumed (rule 19)
+  'idle-by-backpressure', // a split is called idle though it had no chance to emit (design: Time)
+  'neighbour-key-group', // restore reads one key group of a neighbour's range instead of its own last one
+] as const
+
+export type PlantedFault = (typeof plantedFaults)[number]

@@ -1,0 +1,89 @@
+// Inputs and outputs of the pure checkpoint coordinator (coordinator.ts): an event and the time go in, actions come out.
+// The shell (coordinator/) carries actions out in the order given and feeds their outcomes back as events.
+
+import type { Attempt, CheckpointId, RequestId, TaskId, TaskKey, VertexId } from '../base/ids.ts'
+import type { SnapshotKind } from '../record/element.ts'
+import type { SubtaskSnapshot } from './contract.ts'
+
+export interface CheckpointSettings {
+  /** undefined: no periodic checkpoints. */
+  readonly intervalMs: number | undefined
+  readonly timeoutMs: number
+  /** From the end (completed or failed) of the previous snapshot of any kind to the next trigger. */
+  readonly minPauseMs: number
+  readonly savepointTimeoutMs: number
+  /** Failures in a row beyond which the job fails; Infinity: unlimited. */
+  readonly tolerableFailures: number
+  readonly maxConcurrent: 1
+}
+
+/** The shape of the running job: vertices in topological order and their producers. */
+export interface Topology {
+  readonly vertices: readonly {
+    readonly id: VertexId
+    readonly parallelism: number
+    /** Upstream vertices. */
+    readonly producers: readonly VertexId[]
+    /** Uids of its two-phase sinks. */
+    readonly twoPhase: boolean
+  }[]
+}
+
+/** What a completed checkpoint consists of; the manifest adds identity and enumerators. */
+export interface CollectedSnapshot {
+  readonly id: CheckpointId
+  readonly kind: SnapshotKind
+  readonly triggeredAtMs: number
+  readonly subtasks: ReadonlyMap<TaskKey, { readonly task: TaskId; readonly snapshot: SubtaskSnapshot }>
+  readonly request: RequestId | undefined
+}
+
+export type CheckpointEvent =
+  /** All subtasks of the job (or, after a region restart, again all) run with these attempts; triggering may begin. */
+  | { readonly type: 'allRunning'; readonly attempts: ReadonlyMap<TaskKey, Attempt> }
+  /** Subtasks failed or are being restarted: triggering stops until the next allRunning. Snapshots still waiting for anybody are aborted. */
+  | { readonly type: 'subtasksLost'; readonly tasks: readonly TaskId[] }
+  | { readonly type: 'tick' }
+  | { readonly type: 'savepointRequested'; readonly request: RequestId }
+  | { readonly type: 'checkpointRequested'; readonly request: RequestId | undefined }
+  | { readonly type: 'acknowledged'; readonly id: CheckpointId; readonly task: TaskId; readonly attempt: Attempt; readonly snapshot: SubtaskSnapshot }
+  | { readonly type: 'declined'; readonly id: CheckpointId; readonly task: TaskId; readonly attempt: Attempt; readonly reason: string }
+  | { readonly type: 'finished'; readonly task: TaskId; readonly attempt: Attempt; readonly snapshot: SubtaskSnapshot }
+  /** A two-phase sink stands at its end of data: when only such wait, a checkpoint is triggered at once, repeated until one completes (rule 3). */
+  | { readonly type: 'waitsForCheckpoint'; readonly task: TaskId; readonly attempt: Attempt }
+  /** The enumerators' snapshot for this id could not be made or the trigger not be sent. */
+  | { readonly type: 'triggerFailed'; readonly id: CheckpointId; readonly reason: string }
+  | { readonly type: 'manifestWritten'; readonly id: CheckpointId }
+  | { readonly type: 'manifestFailed'; readonly id: CheckpointId; readonly reason: string }
+  | { readonly type: 'swapWon'; readonly id: CheckpointId }
+  /** The swap is settled and did not land (not: unclear; the shell settles first, rule 4). */
+  | { readonly type: 'swapLost'; readonly id: CheckpointId; readonly reason: string }
+  /** Another incarnation owns HEAD: everything stops. */
+  | { readonly type: 'fenced' }
+
+export type CheckpointAction =
+  /** Take a new id for it from the reserved block, snapshot the enumerators and send the triggers, all in one turn. */
+  | { readonly type: 'trigger'; readonly id: CheckpointId; readonly kind: SnapshotKind; readonly tasks: readonly TaskId[]; readonly request: RequestId | undefined }
+  /** Producers finished meanwhile: these subtasks are triggered for the same id too (rule 19). */
+  | { readonly type: 'triggerMore'; readonly id: CheckpointId; readonly tasks: readonly TaskId[] }
+  /** Tell every running subtask, once per id. */
+  | { readonly type: 'abort'; readonly id: CheckpointId; readonly reason: AbortReason; readonly detail: string }
+  | { readonly type: 'writeManifest'; readonly snapshot: CollectedSnapshot }
+  /** Complete it: swap HEAD under the own incarnation. */
+  | { readonly type: 'swap'; readonly snapshot: CollectedSnapshot }
+  /** The permit to commit: tell every running subtask (checkpoints; for a plain savepoint there is none). */
+  | { readonly type: 'notifyComplete'; readonly id: CheckpointId }
+  | { readonly type: 'savepointAnswered'; readonly request: RequestId; readonly outcome: 'completed' | 'failed'; readonly id: CheckpointId; readonly detail: string }
+  /** State of a snapshot that will never complete, or a late acknowledgement's; the shell deletes only what nothing uses (R8). */
+  | { readonly type: 'discard'; readonly id: CheckpointId; readonly snapshot: SubtaskSnapshot }
+  /** Call tick no later than in this many ms. */
+  | { readonly type: 'wakeIn'; readonly delayMs: number }
+  | { readonly type: 'failJob'; readonly reason: string }
+
+export type AbortReason = 'declined' | 'expired' | 'subsumed' | 'subtask lost' | 'storage' | 'cancelled' | 'trigger failed'
+
+/** Source of ids: strictly rising within the block that HEAD reserved. */
+export interface CheckpointIds {
+  next(): CheckpointId
+}
+

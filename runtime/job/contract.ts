@@ -1,0 +1,89 @@
+// The job graph: what the API builds, chaining turns into vertices, and coordinator and slots run. Pure data and factories.
+
+import type { EdgeId, VertexId } from '../base/ids.ts'
+import type { OperatorFactory } from '../operators/contract.ts'
+import type { Key, TypeInfo } from '../record/contract.ts'
+
+/** forward: subtask i to i (equal parallelism). rebalance: round robin. hash: by key group. broadcast: a copy to each. */
+export type Partitioning = 'forward' | 'rebalance' | 'hash' | 'broadcast'
+
+/** Where an operator's output goes. tag undefined: the main output. */
+export type OutputTarget =
+  | { readonly tag: string | undefined; readonly to: 'chained'; readonly operator: number }
+  | { readonly tag: string | undefined; readonly to: 'edge'; readonly edge: EdgeId }
+
+export interface ChainedOperator {
+  readonly uid: string
+  /** The job gave it; else generated from the graph (only autoUid allows state then). */
+  readonly uidGiven: boolean
+  readonly name: string
+  readonly factory: OperatorFactory
+  readonly outputs: readonly OutputTarget[]
+}
+
+export interface JobVertex {
+  readonly id: VertexId
+  readonly name: string
+  readonly parallelism: number
+  readonly maxParallelism: number
+  readonly slotSharingGroup: string
+  /** Topological order: [0] reads the input (or is the source); chained targets have larger indices. */
+  readonly chain: readonly ChainedOperator[]
+  /** Set when the first operator follows a keyBy. */
+  readonly keySelector: ((value: unknown) => Key) | undefined
+  readonly inputs: readonly EdgeId[]
+  readonly outputs: readonly EdgeId[]
+}
+
+export interface JobEdge {
+  readonly id: EdgeId
+  readonly source: VertexId
+  readonly target: VertexId
+  readonly partitioning: Partitioning
+  readonly keySelector: ((value: unknown) => Key) | undefined
+  readonly type: TypeInfo<unknown>
+}
+
+export interface JobGraph {
+  readonly name: string
+  readonly maxParallelism: number
+  /** Topological order. */
+  readonly vertices: readonly JobVertex[]
+  readonly edges: readonly JobEdge[]
+  /** Over uids, edges, partitionings, schema fingerprints, parallelism and args; not over code. 32 hex digits. */
+  readonly hash: string
+  readonly settings: JobSettings
+}
+
+export interface JobSettings {
+  readonly checkpointIntervalMs: number | undefined
+  readonly checkpointTimeoutMs: number
+  readonly minPauseMs: number
+  readonly tolerableFailures: number
+  readonly retained: number
+  readonly restartStrategy: RestartStrategySettings
+  readonly failoverStrategy: 'region' | 'full'
+  readonly autoUid: boolean
+  readonly bufferTimeoutMs: number
+  readonly freezeRecords: boolean
+  /** Deadline of commits before the job stops and asks (rule 23). */
+  readonly commitDeadlineMs: number
+  /** Deadline of a channel without progress on the wire (rule 10). */
+  readonly channelDeadlineMs: number
+}
+
+export type RestartStrategySettings =
+  | { readonly type: 'none' }
+  | { readonly type: 'fixed-delay'; readonly attempts: number; readonly delayMs: number }
+  | { readonly type: 'failure-rate'; readonly failuresPerInterval: number; readonly intervalMs: number; readonly delayMs: number }
+  | {
+      readonly type: 'exponential-delay'
+      readonly initialDelayMs: number
+      readonly maxDelayMs: number
+      readonly multiplier: number
+      readonly resetAfterMs: number
+      readonly jitter: number
+    }
+
+/** Loads the job module's function and builds its graph; every process of the job does and compares hashes. */
+export type BuildGraph = (options: { readonly parallelism: number | undefined; readonly args: unknown }) => JobGraph

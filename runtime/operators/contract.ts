@@ -1,0 +1,89 @@
+// A StreamOperator: one step of a chain. Synchronous per record; no promise per record.
+
+import type { CheckpointId } from '../base/ids.ts'
+import type { Environment } from '../base/environment.ts'
+import type { Attempt, SubtaskIndex, VertexId, JobId } from '../base/ids.ts'
+import type { Committable, Redistribution } from '../checkpoint/contract.ts'
+import type { CodecDescription } from '../record/contract.ts'
+import type { DueTimer, KeyedStateBackend } from '../state/contract.ts'
+import type { FileSystem } from '../storage/contract.ts'
+import type { MetricGroup } from '../base/metrics.ts'
+import type { Source } from '../connectors/contract.ts'
+
+export interface Output<T> {
+  emit(value: T, timestamp: number): void
+  /** To the side output of that name; dropped when nobody reads it. */
+  emitTo(tag: string, value: unknown, timestamp: number): void
+}
+
+export interface TaskInfo {
+  readonly job: JobId
+  readonly vertex: VertexId
+  readonly vertexName: string
+  readonly subtask: SubtaskIndex
+  readonly parallelism: number
+  readonly maxParallelism: number
+  readonly attempt: Attempt
+}
+
+export interface RestoredOperatorState {
+  readonly items: readonly { readonly bytes: Uint8Array; readonly codec: CodecDescription }[]
+}
+
+export interface OperatorContext {
+  readonly task: TaskInfo
+  readonly uid: string
+  readonly name: string
+  readonly environment: Environment
+  readonly files: FileSystem
+  readonly metrics: MetricGroup
+  /** Set for the operator that follows a keyBy; it is always the first of its chain. */
+  readonly keyed: KeyedStateBackend | undefined
+  /** By state name: this subtask's share, already redistributed. Empty map: nothing restored. */
+  readonly restored: ReadonlyMap<string, RestoredOperatorState>
+  /** Pre-committed transactions in the restore point that fell to this subtask: the permit to commit them is given (rule 22); before any new record. */
+  readonly restoredCommittables: readonly Committable[]
+  /** The operator's current event time; MIN_WATERMARK before any. */
+  currentWatermark(): number
+  /** Runs `mail` on this task's thread between records. After the task has ended it is dropped. */
+  post(mail: () => void): void
+  /** Fails the task with this error; for errors that arise outside a call (rule 22: surfaces before the acknowledgement). */
+  fail(error: unknown): void
+}
+
+/** What an operator adds to the snapshot besides keyed state. */
+export interface OperatorStatePart {
+  readonly operatorState?: Readonly<Record<string, { readonly redistribution: Redistribution; readonly codec: CodecDescription; readonly items: readonly Uint8Array[] }>>
+  readonly committables?: readonly Committable[]
+}
+
+export interface StreamOperator<In = unknown, Out = unknown> {
+  /** Restores and prepares. Outputs may be used from the first process() on. */
+  open(context: OperatorContext, output: Output<Out>): void | Promise<void>
+  process(value: In, timestamp: number): void
+  /** A timer of the keyed backend; the key is set. */
+  onTimer?(timer: DueTimer): void
+  /** After all timers up to it have fired, before it is forwarded. */
+  onWatermark?(watermark: number): void
+  /** All inputs have ended and the last watermark has passed: emit what is left. */
+  finish?(): void
+  /** The sync part is the call, the async part the promise. All writes before it must be durable or have thrown when it resolves. */
+  snapshot?(checkpoint: CheckpointId): OperatorStatePart | Promise<OperatorStatePart>
+  /** Checkpoint `checkpoint` and all before it are permitted to commit. Resolves when committed; may be called again. */
+  complete?(checkpoint: CheckpointId): Promise<void>
+  /** The checkpoint will never complete. Pre-committed transactions are kept (rule 22). */
+  aborted?(checkpoint: CheckpointId): void
+  close?(): void | Promise<void>
+}
+
+/** Makes a fresh operator for each attempt. */
+export type OperatorFactory =
+  | {
+      readonly kind: 'operator'
+      readonly create: () => StreamOperator
+      /** Whether the task must stay until its last transactions are committed (two-phase sinks). */
+      readonly twoPhase: boolean
+      /** For two-phase sinks: commits without the writer (rule 23). */
+      readonly sink?: import('../connectors/contract.ts').Sink<unknown>
+    }
+  | { readonly kind: 'source'; readonly source: Source<unknown, unknown, unknown>; readonly watermarks: import('../connectors/contract.ts').WatermarkStrategy<unknown> }

@@ -1,0 +1,149 @@
+// Keyed state and timers: the user's view, and what a backend must do. One conformance suite holds every backend to this text.
+
+import type { CheckpointId, KeyGroup } from '../base/ids.ts'
+import type { KeyedSnapshot, KeyGroupHandle, SnapshotReader, SnapshotWriter } from '../checkpoint/contract.ts'
+import type { Key, TypeInfo } from '../record/contract.ts'
+
+export type DeepReadonly<T> = T extends (...args: never[]) => unknown
+  ? T
+  : T extends readonly (infer Item)[]
+    ? readonly DeepReadonly<Item>[]
+    : T extends Map<infer K, infer V>
+      ? ReadonlyMap<K, DeepReadonly<V>>
+      : T extends object
+        ? { readonly [Name in keyof T]: DeepReadonly<T[Name]> }
+        : T
+
+/** State values are immutable: `update` replaces, `mutate` changes in place and does the bookkeeping. */
+export interface ValueState<T> {
+  get(): DeepReadonly<T> | undefined
+  update(value: T): void
+  /** `change` gets the value itself and may change it, or return a replacement; nothing happens when there is none. */
+  mutate(change: (value: T) => T | void): void
+  clear(): void
+}
+
+export interface ListState<T> {
+  get(): readonly DeepReadonly<T>[]
+  add(value: T): void
+  addAll(values: readonly T[]): void
+  update(values: readonly T[]): void
+  clear(): void
+}
+
+export interface MapState<K extends string | number, V> {
+  get(key: K): DeepReadonly<V> | undefined
+  has(key: K): boolean
+  put(key: K, value: V): void
+  mutate(key: K, change: (value: V) => V | void): void
+  delete(key: K): void
+  /** A stable view: entries put or deleted during the walk do not disturb it. */
+  entries(): readonly (readonly [K, DeepReadonly<V>])[]
+  keys(): readonly K[]
+  readonly size: number
+  clear(): void
+}
+
+export interface ReducingState<T> {
+  get(): DeepReadonly<T> | undefined
+  add(value: T): void
+  clear(): void
+}
+
+export interface AggregatingState<In, Out> {
+  get(): Out | undefined
+  add(value: In): void
+  clear(): void
+}
+
+/** The accumulator belongs to the state: `add` may change it in place and return it, or return another. */
+export interface AggregateFunction<In, Accumulator, Out> {
+  create(): Accumulator
+  add(accumulator: Accumulator, value: In): Accumulator
+  result(accumulator: Accumulator): Out
+  /** Needed by merging windows only. */
+  merge?(left: Accumulator, right: Accumulator): Accumulator
+}
+
+export type StateDescriptor =
+  | { readonly kind: 'value'; readonly name: string; readonly value: TypeInfo<unknown> }
+  | { readonly kind: 'list'; readonly name: string; readonly value: TypeInfo<unknown> }
+  | { readonly kind: 'map'; readonly name: string; readonly mapKey: 'string' | 'number'; readonly value: TypeInfo<unknown> }
+  | { readonly kind: 'reducing'; readonly name: string; readonly value: TypeInfo<unknown>; readonly reduce: (left: unknown, right: unknown) => unknown }
+  | {
+      readonly kind: 'aggregating'
+      readonly name: string
+      readonly accumulator: TypeInfo<unknown>
+      readonly aggregate: AggregateFunction<unknown, unknown, unknown>
+    }
+
+/** A descriptor that carries its handle's type; made by valueState(), listState() … of the job API. */
+export type TypedDescriptor<Handle> = StateDescriptor & { readonly handle?: Handle }
+
+export type TimeDomain = 'event' | 'processing'
+
+/** Timers of the current key. Registering the same (domain, timestamp, tag) twice is registering it once. */
+export interface Timers {
+  register(domain: TimeDomain, timestampMs: number, tag?: string): void
+  delete(domain: TimeDomain, timestampMs: number, tag?: string): void
+}
+
+export interface DueTimer {
+  readonly key: Key
+  readonly domain: TimeDomain
+  readonly timestampMs: number
+  readonly tag: string
+}
+
+/** All keyed state and timers of one subtask: its range of key groups [first, last]. */
+export interface KeyedStateBackend {
+  readonly first: KeyGroup
+  readonly last: KeyGroup
+  /** Sets the key for all state handles and timers. Throws MR-R… on NaN or a non-key, and an InvariantError if its group is not in the range. */
+  setKey(key: Key): void
+  readonly currentKey: Key
+  /** Gives the handle; the same name with another kind is MR-T…. Handles follow the current key. Call before restore is read, or any time after: unread restored state of that name is then decoded. */
+  state<Handle>(descriptor: TypedDescriptor<Handle>): Handle
+  readonly timers: Timers
+
+  /** Removes and returns the earliest timer with timestampMs ≤ upTo, and sets the key to its key; undefined when none is due. */
+  takeDue(domain: TimeDomain, upToMs: number): DueTimer | undefined
+  /** The earliest timer's timestamp, or undefined. */
+  nextTimer(domain: TimeDomain): number | undefined
+  /** Stored with each key-group block at the next snapshot (rule 27). */
+  setWatermark(watermark: number): void
+  /** The watermark restored with the current key's group; a record older than it or the current one is late. MIN_WATERMARK if none. */
+  readonly keyWatermark: number
+  /** Rule 27: the next timer due within its own block's restored watermark, block by block; undefined when none is left. */
+  takeOverdueOfRestore(): DueTimer | undefined
+  /** The smallest restored watermark over the range's blocks; MIN_WATERMARK if nothing was restored. */
+  readonly restoredWatermark: number
+
+  /**
+   * The sync part freezes the state as it is now, in O(states), and returns. The async part writes it while processing goes on
+   * (copy on write); `shouldYield` bounds each of its slices and `nextTurn` resumes it in a later turn.
+   * At most one snapshot runs at a time per backend; abort() ends it and frees what it held.
+   */
+  snapshot(id: CheckpointId, writer: SnapshotWriter, slices: Slices): { readonly done: Promise<KeyedSnapshot>; abort(): void }
+  /** Reads only the groups in the range. Before any record. States whose descriptor comes later are kept as bytes and snapshotted again. */
+  restore(snapshots: readonly KeyedSnapshot[], reader: SnapshotReader): Promise<void>
+  /** For gauges. */
+  readonly entryCount: number
+  close(): void
+}
+
+export interface Slices {
+  readonly begin: () => void
+  readonly shouldYield: () => boolean
+  readonly nextTurn: () => Promise<void>
+}
+
+export interface KeyedStateBackendOptions {
+  readonly uid: string
+  readonly first: KeyGroup
+  readonly last: KeyGroup
+  readonly maxParallelism: number
+}
+
+/** Which blocks of which snapshots a subtask restores: all groups of its range, each exactly once. Used by restore and by the coordinator's checks. */
+export type GroupSelection = readonly KeyGroupHandle[]

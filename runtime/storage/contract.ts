@@ -1,0 +1,63 @@
+// The object store, HEAD's store, and the file system: contracts. One conformance suite holds every object store to this text.
+
+/** A key is a relative path of `/`-separated segments [A-Za-z0-9._=-]+; only paths.ts makes them. */
+export type ObjectKey = import('../base/ids.ts').Brand<string, 'ObjectKey'>
+
+/** Every object but HEAD is created once under a name never used again (rule 6). */
+export interface ObjectStore {
+  /** Creates the object; durable when it resolves. `exists`: the name was taken; nothing was written. Throws MR-S… (retryable or not) when unclear. */
+  create(key: ObjectKey, bytes: Uint8Array): Promise<'created' | 'exists'>
+  /** Whole object; undefined only if the store positively says that it does not exist. */
+  read(key: ObjectKey): Promise<Uint8Array | undefined>
+  /** Bytes [offset, offset + length); undefined only if the object positively does not exist; a short object is an error. */
+  readRange(key: ObjectKey, offset: number, length: number): Promise<Uint8Array | undefined>
+  /** Idempotent: deleting what is not there succeeds. */
+  delete(keys: readonly ObjectKey[]): Promise<void>
+  /** All keys that begin with `prefix` (whole segments or not), sorted. */
+  list(prefix: string): Promise<ObjectKey[]>
+}
+
+export interface HeadVersion {
+  /** Opaque: an ETag, or the number of a file. */
+  readonly token: string
+}
+
+export interface VersionedHead {
+  readonly version: HeadVersion
+  readonly bytes: Uint8Array
+}
+
+/** Compare-and-swap of one object (rule 1). */
+export interface HeadStore {
+  /** undefined only if there positively is none. Throws when unclear. */
+  read(): Promise<VersionedHead | undefined>
+  /**
+   * `expected` undefined: only if there is none yet.
+   * won: durable, and the newest. lost: somebody else's write is there instead. unclear: it may or may not have landed, or may land later.
+   */
+  swap(expected: HeadVersion | undefined, bytes: Uint8Array): Promise<SwapAnswer>
+}
+
+export type SwapAnswer = { readonly outcome: 'won'; readonly version: HeadVersion } | { readonly outcome: 'lost' } | { readonly outcome: 'unclear'; readonly cause: unknown }
+
+/** The file system as sources, file sinks and the directory store see it. Paths are the platform's. Errors carry Node's codes (ENOENT, ENOSPC …). */
+export interface FileSystem {
+  readFile(path: string): Promise<Uint8Array>
+  readRange(path: string, offset: number, length: number): Promise<Uint8Array>
+  sizeOf(path: string): Promise<number>
+  /** Names of the direct children, sorted; throws ENOENT. */
+  list(path: string): Promise<string[]>
+  makeDirectory(path: string): Promise<void>
+  /** Creates exclusively (EEXIST); not durable before fsync. */
+  writeNew(path: string, bytes: Uint8Array): Promise<void>
+  append(path: string, bytes: Uint8Array): Promise<void>
+  truncate(path: string, length: number): Promise<void>
+  /** Makes the file's (or directory's) content durable. */
+  sync(path: string): Promise<void>
+  /** Hard link; EEXIST if `to` exists. */
+  link(from: string, to: string): Promise<void>
+  rename(from: string, to: string): Promise<void>
+  /** Idempotent. */
+  remove(path: string): Promise<void>
+  exists(path: string): Promise<boolean>
+}
