@@ -5,14 +5,24 @@ import type { CodecDescription } from '../record/contract.ts'
 
 /** Where bytes lie. Object keys are relative to the job's prefix inside its own manifests, absolute (`scheme:`) outside (rule 18). */
 export type StateHandle =
-  | { readonly kind: 'object'; readonly object: string; readonly offset: number; readonly length: number; readonly crc: number }
+  | {
+      readonly kind: 'object'
+      readonly object: string
+      readonly offset: number
+      readonly length: number
+      readonly crc: number
+    }
   | { readonly kind: 'inline'; readonly base64: string; readonly crc: number }
 
 /** One named keyed state as it was written. */
 export interface KeyedStateDescription {
   readonly name: string
   readonly kind: 'value' | 'list' | 'map' | 'reducing' | 'aggregating' | 'timers'
-  readonly codecs: { readonly key: CodecDescription; readonly value?: CodecDescription; readonly mapKey?: CodecDescription }
+  readonly codecs: {
+    readonly key: CodecDescription
+    readonly value?: CodecDescription
+    readonly mapKey?: CodecDescription
+  }
 }
 
 /** The block of one key group: one self-contained, CRC'd piece of a segment (segment.ts). */
@@ -84,4 +94,3 @@ export interface SnapshotReader {
   /** Throws MR-C… when the object is missing, short, or its CRC differs; retryable where it may pass. */
   read(handle: StateHandle): Promise<Uint8Array>
 }
-

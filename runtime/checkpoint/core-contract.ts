@@ -24,6 +24,8 @@ export interface Topology {
     readonly parallelism: number
     /** Upstream vertices. */
     readonly producers: readonly VertexId[]
+    /** Those of `producers` that reach it over forward edges alone: subtask i is fed by their subtask i only. */
+    readonly forwardProducers?: readonly VertexId[]
     /** Uids of its two-phase sinks. */
     readonly twoPhase: boolean
   }[]
@@ -46,8 +48,20 @@ export type CheckpointEvent =
   | { readonly type: 'tick' }
   | { readonly type: 'savepointRequested'; readonly request: RequestId }
   | { readonly type: 'checkpointRequested'; readonly request: RequestId | undefined }
-  | { readonly type: 'acknowledged'; readonly id: CheckpointId; readonly task: TaskId; readonly attempt: Attempt; readonly snapshot: SubtaskSnapshot }
-  | { readonly type: 'declined'; readonly id: CheckpointId; readonly task: TaskId; readonly attempt: Attempt; readonly reason: string }
+  | {
+      readonly type: 'acknowledged'
+      readonly id: CheckpointId
+      readonly task: TaskId
+      readonly attempt: Attempt
+      readonly snapshot: SubtaskSnapshot
+    }
+  | {
+      readonly type: 'declined'
+      readonly id: CheckpointId
+      readonly task: TaskId
+      readonly attempt: Attempt
+      readonly reason: string
+    }
   | { readonly type: 'finished'; readonly task: TaskId; readonly attempt: Attempt; readonly snapshot: SubtaskSnapshot }
   /** A two-phase sink stands at its end of data: when only such wait, a checkpoint is triggered at once, repeated until one completes (rule 3). */
   | { readonly type: 'waitsForCheckpoint'; readonly task: TaskId; readonly attempt: Attempt }
@@ -63,7 +77,13 @@ export type CheckpointEvent =
 
 export type CheckpointAction =
   /** Take a new id for it from the reserved block, snapshot the enumerators and send the triggers, all in one turn. */
-  | { readonly type: 'trigger'; readonly id: CheckpointId; readonly kind: SnapshotKind; readonly tasks: readonly TaskId[]; readonly request: RequestId | undefined }
+  | {
+      readonly type: 'trigger'
+      readonly id: CheckpointId
+      readonly kind: SnapshotKind
+      readonly tasks: readonly TaskId[]
+      readonly request: RequestId | undefined
+    }
   /** Producers finished meanwhile: these subtasks are triggered for the same id too (rule 19). */
   | { readonly type: 'triggerMore'; readonly id: CheckpointId; readonly tasks: readonly TaskId[] }
   /** Tell every running subtask, once per id. */
@@ -73,17 +93,30 @@ export type CheckpointAction =
   | { readonly type: 'swap'; readonly snapshot: CollectedSnapshot }
   /** The permit to commit: tell every running subtask (checkpoints; for a plain savepoint there is none). */
   | { readonly type: 'notifyComplete'; readonly id: CheckpointId }
-  | { readonly type: 'savepointAnswered'; readonly request: RequestId; readonly outcome: 'completed' | 'failed'; readonly id: CheckpointId; readonly detail: string }
+  /** Once per request, of checkpoints too. `id` undefined: it was never triggered. */
+  | {
+      readonly type: 'savepointAnswered'
+      readonly request: RequestId
+      readonly outcome: 'completed' | 'failed'
+      readonly id: CheckpointId | undefined
+      readonly detail: string
+    }
   /** State of a snapshot that will never complete, or a late acknowledgement's; the shell deletes only what nothing uses (R8). */
   | { readonly type: 'discard'; readonly id: CheckpointId; readonly snapshot: SubtaskSnapshot }
   /** Call tick no later than in this many ms. */
   | { readonly type: 'wakeIn'; readonly delayMs: number }
   | { readonly type: 'failJob'; readonly reason: string }
 
-export type AbortReason = 'declined' | 'expired' | 'subsumed' | 'subtask lost' | 'storage' | 'cancelled' | 'trigger failed'
+export type AbortReason =
+  | 'declined'
+  | 'expired'
+  | 'subsumed'
+  | 'subtask lost'
+  | 'storage'
+  | 'cancelled'
+  | 'trigger failed'
 
 /** Source of ids: strictly rising within the block that HEAD reserved. */
 export interface CheckpointIds {
   next(): CheckpointId
 }
-

@@ -19,7 +19,10 @@ export interface Source<T, Split, EnumeratorState> {
   /** Names a split for ever: the same for a split with another position. */
   splitId(split: Split): string
   /** Throws MR-N… for a configuration that cannot work. `restored` undefined: a first start. */
-  createEnumerator(context: EnumeratorContext<Split>, restored: EnumeratorState | undefined): SplitEnumerator<Split, EnumeratorState>
+  createEnumerator(
+    context: EnumeratorContext<Split>,
+    restored: EnumeratorState | undefined,
+  ): SplitEnumerator<Split, EnumeratorState>
   createReader(context: ReaderContext): SourceReader<T, Split>
 }
 
@@ -139,7 +142,11 @@ export interface SinkWriter<T> {
   /** The call itself cuts the transaction: later writes belong to the next. Resolves when all writes before it are durable; rejects if any failed. Plain sinks resolve to []. */
   prepareCommit(checkpoint: CheckpointId, endOfInput: boolean): Promise<readonly PreparedTransaction[]>
   /** Operator state of the writer, if any; same turn as prepareCommit. */
-  readonly snapshot?: (checkpoint: CheckpointId) => { readonly redistribution: Redistribution; readonly codec: CodecDescription; readonly items: readonly Uint8Array[] }
+  readonly snapshot?: (checkpoint: CheckpointId) => {
+    readonly redistribution: Redistribution
+    readonly codec: CodecDescription
+    readonly items: readonly Uint8Array[]
+  }
   close(): void | Promise<void>
 }
 

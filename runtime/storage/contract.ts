@@ -38,26 +38,33 @@ export interface HeadStore {
   swap(expected: HeadVersion | undefined, bytes: Uint8Array): Promise<SwapAnswer>
 }
 
-export type SwapAnswer = { readonly outcome: 'won'; readonly version: HeadVersion } | { readonly outcome: 'lost' } | { readonly outcome: 'unclear'; readonly cause: unknown }
+export type SwapAnswer =
+  | { readonly outcome: 'won'; readonly version: HeadVersion }
+  | { readonly outcome: 'lost' }
+  | { readonly outcome: 'unclear'; readonly cause: unknown }
 
 /** The file system as sources, file sinks and the directory store see it. Paths are the platform's. Errors carry Node's codes (ENOENT, ENOSPC …). */
 export interface FileSystem {
   readFile(path: string): Promise<Uint8Array>
+  /** Fewer bytes than asked for only where the file ends. */
   readRange(path: string, offset: number, length: number): Promise<Uint8Array>
   sizeOf(path: string): Promise<number>
-  /** Names of the direct children, sorted; throws ENOENT. */
+  /** Names of the direct children, sorted; throws ENOENT, or ENOTDIR for a file. */
   list(path: string): Promise<string[]>
+  /** With its parents; succeeds if it is there. Its entry in the parent is durable once the parent is synced. */
   makeDirectory(path: string): Promise<void>
   /** Creates exclusively (EEXIST); not durable before fsync. */
   writeNew(path: string, bytes: Uint8Array): Promise<void>
+  /** Creates the file if there is none. */
   append(path: string, bytes: Uint8Array): Promise<void>
   truncate(path: string, length: number): Promise<void>
   /** Makes the file's (or directory's) content durable. */
   sync(path: string): Promise<void>
   /** Hard link; EEXIST if `to` exists. */
   link(from: string, to: string): Promise<void>
+  /** Replaces a file at `to`; the file is under one of the two names at every moment, also after a crash. */
   rename(from: string, to: string): Promise<void>
-  /** Idempotent. */
+  /** A file or an empty folder (else ENOTEMPTY). Idempotent. */
   remove(path: string): Promise<void>
   exists(path: string): Promise<boolean>
 }

@@ -1,0 +1,111 @@
+// Whether a restore point fits a job graph. Each refusal names the operator and what to do; none is silent (style.md 15).
+
+import type { VertexId } from '../base/ids.ts'
+import type { JobGraph, JobVertex } from '../job/contract.ts'
+import type { RestoreOptions } from './assignment.ts'
+import { checkpointError } from './errors.ts'
+import type { Manifest } from './manifest.ts'
+import { hasKeyedState, stateNamesOf, transactionsOf } from './recorded-operators.ts'
+import type { RecordedOperator } from './recorded-operators.ts'
+
+export interface Fit {
+  readonly manifest: Manifest
+  readonly graph: JobGraph
+  readonly recorded: ReadonlyMap<string, RecordedOperator>
+  readonly finishedBefore: ReadonlySet<VertexId>
+  readonly options: RestoreOptions
+}
+
+/** Returns the uids whose state is dropped as allowed. Throws MR-C10 to MR-C16. */
+export function refuseWhatDoesNotFit(fit: Fit): string[] {
+  const uids = givenUids(fit.graph)
+  refuseOtherMaxParallelism(fit)
+  refuseUnnamedTakeover(fit, uids)
+  refuseNewDataForFinished(fit)
+  return refuseMissing(fit, uids)
+}
+
+/** By uid whether the job gave it. */
+function givenUids(graph: JobGraph): ReadonlyMap<string, boolean> {
+  const uids = new Map<string, boolean>()
+  for (const { uid, uidGiven, name } of graph.vertices.flatMap((vertex) => vertex.chain)) {
+    if (uids.has(uid)) throw checkpointError('MR-C13', `uid ${uid}, the second time at ${name}.`)
+    uids.set(uid, uidGiven)
+  }
+  return uids
+}
+
+function refuseOtherMaxParallelism({ manifest, graph, recorded }: Fit): void {
+  if (manifest.maxParallelism !== graph.maxParallelism && [...recorded.values()].some(hasKeyedState)) {
+    throw checkpointError(
+      'MR-C10',
+      `The job has ${graph.maxParallelism}, ${describe(manifest)} has ${manifest.maxParallelism}.`,
+    )
+  }
+  for (const vertex of graph.vertices) {
+    const stateful = statefulOperatorsOf(vertex, recorded)
+    const maxima = new Set(stateful.map(({ maxParallelism }) => maxParallelism))
+    if (maxima.size > 1) {
+      const each = stateful.map(({ uid, maxParallelism }) => `${uid} ${maxParallelism}`).join(', ')
+      throw checkpointError('MR-C15', `Vertex ${vertex.name}: ${each}.`)
+    }
+    for (const operator of stateful) {
+      if (!hasKeyedState(operator) || operator.maxParallelism === vertex.maxParallelism) continue
+      throw checkpointError(
+        'MR-C10',
+        `Operator ${operator.uid} has ${vertex.maxParallelism}, ${describe(manifest)} has ${operator.maxParallelism}.`,
+      )
+    }
+  }
+}
+
+function statefulOperatorsOf(vertex: JobVertex, recorded: ReadonlyMap<string, RecordedOperator>): RecordedOperator[] {
+  return vertex.chain.flatMap(({ uid }) => {
+    const operator = recorded.get(uid)
+    return operator !== undefined && stateNamesOf(operator).length > 0 ? [operator] : []
+  })
+}
+
+function refuseUnnamedTakeover({ graph, recorded }: Fit, uids: ReadonlyMap<string, boolean>): void {
+  if (graph.settings.autoUid) return
+  for (const [uid, given] of uids) {
+    const operator = recorded.get(uid)
+    if (given || operator === undefined) continue
+    const names = [...stateNamesOf(operator), ...transactionsOf(operator)]
+    if (names.length > 0) throw checkpointError('MR-C14', `Operator ${uid}: ${names.slice(0, 5).join(', ')}.`)
+  }
+}
+
+/** A finished vertex has fired its last timers and forwarded its last watermark: whatever came now would be late and lost. */
+function refuseNewDataForFinished({ graph, finishedBefore }: Fit): void {
+  for (const { source, target } of graph.edges) {
+    if (!finishedBefore.has(target) || finishedBefore.has(source)) continue
+    throw checkpointError('MR-C16', `Vertex ${target}, from ${source}.`)
+  }
+}
+
+function refuseMissing({ manifest, recorded, options }: Fit, uids: ReadonlyMap<string, boolean>): string[] {
+  const dropped: string[] = []
+  for (const operator of recorded.values()) {
+    if (uids.has(operator.uid)) continue
+    const transactions = transactionsOf(operator)
+    if (transactions.length > 0 && !options.commitsConfirmed) {
+      const some = transactions.slice(0, 3).join(', ')
+      throw checkpointError(
+        'MR-C12',
+        `uid ${operator.uid} in ${describe(manifest)}: ${transactions.length} transactions (${some}).`,
+      )
+    }
+    const names = stateNamesOf(operator)
+    if (names.length === 0) continue
+    if (!options.allowNonRestoredState) {
+      throw checkpointError('MR-C11', `uid ${operator.uid} in ${describe(manifest)}, with ${names.join(', ')}.`)
+    }
+    dropped.push(operator.uid)
+  }
+  return dropped
+}
+
+function describe(manifest: Manifest): string {
+  return `${manifest.kind} ${manifest.id} of ${manifest.job}`
+}

@@ -1,0 +1,84 @@
+// Errors of manifests and of restoring from them. MR-C50 and above: reading and writing the state itself.
+
+import { errorsOf } from '../base/errors.ts'
+import type { ErrorRow } from '../base/errors.ts'
+
+export const checkpointErrors = {
+  'MR-C01': {
+    meaning: 'This object is not the manifest of a checkpoint or savepoint.',
+    who: 'user',
+    retry: false,
+    remedy: 'Name the folder or _metadata object of a checkpoint or savepoint that Millrace wrote.',
+  },
+  'MR-C02': {
+    meaning: 'A manifest is damaged: its content does not fit its checksum.',
+    who: 'external system',
+    retry: true,
+    remedy:
+      'It is read again; if that does not help, restore the object in the store, or start from another retained checkpoint by --from.',
+  },
+  'MR-C03': {
+    meaning: 'A manifest has a format that this version does not read.',
+    who: 'user',
+    retry: false,
+    remedy: 'Start with the version that wrote it or a neighbouring one, and take a savepoint there.',
+  },
+  'MR-C04': {
+    meaning: 'A manifest contradicts itself; nothing was restored from it.',
+    who: 'millrace',
+    retry: false,
+    remedy: 'Start from another retained checkpoint by --from, and report the manifest and this message.',
+  },
+  'MR-C05': {
+    meaning: 'A snapshot holds something that cannot be written as JSON.',
+    who: 'user',
+    retry: false,
+    remedy: 'Let the sink put only JSON values into the payload of its transactions.',
+  },
+  'MR-C10': {
+    meaning: 'The max parallelism differs from the one that the state was written with.',
+    who: 'user',
+    retry: false,
+    remedy:
+      'Set it back to the recorded number: keys would fall into other key groups and their state would not be found.',
+  },
+  'MR-C11': {
+    meaning: 'The restore point holds state whose uid is missing in the job.',
+    who: 'user',
+    retry: false,
+    remedy: 'Give the operator its uid back, or start with allowNonRestoredState to drop this state.',
+  },
+  'MR-C12': {
+    meaning:
+      'The restore point holds transactions of a sink that is missing in the job; they are not confirmed and are never dropped.',
+    who: 'user',
+    retry: false,
+    remedy: 'Start the revision that wrote them until its commits are confirmed, then remove the sink.',
+  },
+  'MR-C13': {
+    meaning: 'Two operators of the job have the same uid.',
+    who: 'user',
+    retry: false,
+    remedy: 'Give each operator a uid of its own.',
+  },
+  'MR-C14': {
+    meaning: 'An operator without a given uid would take over state.',
+    who: 'user',
+    retry: false,
+    remedy: 'Give it the uid under which the state is stored, or set autoUid if its generated uid may be trusted.',
+  },
+  'MR-C15': {
+    meaning: 'Operators of one chain hold state that was written with different max parallelisms.',
+    who: 'user',
+    retry: false,
+    remedy: 'Keep them in different vertices (disableChaining), as they were when the state was written.',
+  },
+  'MR-C16': {
+    meaning: 'A vertex had finished in the restore point, but would now get new data.',
+    who: 'user',
+    retry: false,
+    remedy: 'Give the operators behind the new input new uids, or start without the finished restore point.',
+  },
+} as const satisfies Record<string, ErrorRow>
+
+export const checkpointError = errorsOf(checkpointErrors)

@@ -1,0 +1,82 @@
+// One snapshot on its way: from its trigger until it completes or is aborted.
+
+import { invariant } from '../base/errors.ts'
+import { taskKey } from '../base/ids.ts'
+import type { CheckpointId, RequestId, TaskId, TaskKey } from '../base/ids.ts'
+import type { SnapshotKind } from '../record/element.ts'
+import type { SubtaskSnapshot } from './contract.ts'
+import type { CollectedSnapshot } from './core-contract.ts'
+import type { Subtask } from './subtasks.ts'
+
+/**
+ * collecting: waits for acknowledgements; may expire and be aborted. writing (the manifest) and swapping (HEAD): fully
+ * acknowledged; only the outcome of the store ends it, since an unclear swap may have landed (rule 4).
+ */
+export type PendingPhase = 'collecting' | 'writing' | 'swapping'
+
+export interface PendingOptions {
+  readonly id: CheckpointId
+  readonly kind: SnapshotKind
+  readonly request: RequestId | undefined
+  readonly triggeredAtMs: number
+  readonly deadlineMs: number
+}
+
+export class PendingSnapshot {
+  readonly id: CheckpointId
+  readonly kind: SnapshotKind
+  readonly request: RequestId | undefined
+  readonly triggeredAtMs: number
+  readonly deadlineMs: number
+  phase: PendingPhase = 'collecting'
+  readonly #missing = new Set<TaskKey>()
+  readonly #triggered = new Set<TaskKey>()
+  readonly #acknowledged = new Map<TaskKey, { readonly task: TaskId; readonly snapshot: SubtaskSnapshot }>()
+
+  /** Finished subtasks are acknowledged at once with their final state (rule 19). */
+  constructor(options: PendingOptions, subtasks: Iterable<Subtask>) {
+    this.id = options.id
+    this.kind = options.kind
+    this.request = options.request
+    this.triggeredAtMs = options.triggeredAtMs
+    this.deadlineMs = options.deadlineMs
+    for (const { task, key, state } of subtasks) {
+      if (state.status === 'finished') this.#acknowledged.set(key, { task, snapshot: state.snapshot })
+      else this.#missing.add(key)
+    }
+    invariant(this.#missing.size > 0, `snapshot ${this.id} has nobody to trigger`)
+  }
+
+  get missing(): ReadonlySet<TaskKey> {
+    return this.#missing
+  }
+
+  isMissing(key: TaskKey): boolean {
+    return this.#missing.has(key)
+  }
+
+  /** Remembers who is triggered; returns those that neither were before nor have acknowledged. */
+  trigger(tasks: readonly TaskId[]): TaskId[] {
+    return tasks.filter((task) => {
+      const key = taskKey(task)
+      if (this.#triggered.has(key) || !this.#missing.has(key)) return false
+      this.#triggered.add(key)
+      return true
+    })
+  }
+
+  acknowledge(subtask: Subtask, snapshot: SubtaskSnapshot): void {
+    invariant(this.#missing.delete(subtask.key), `${subtask.key} acknowledges ${this.id} twice`)
+    this.#acknowledged.set(subtask.key, { task: subtask.task, snapshot })
+  }
+
+  uses(snapshot: SubtaskSnapshot): boolean {
+    for (const acknowledged of this.#acknowledged.values()) if (acknowledged.snapshot === snapshot) return true
+    return false
+  }
+
+  collected(): CollectedSnapshot {
+    const { id, kind, triggeredAtMs, request } = this
+    return { id, kind, triggeredAtMs, request, subtasks: this.#acknowledged }
+  }
+}

@@ -1,0 +1,89 @@
+// Reads state by its handle, and gives nothing that differs from what was written.
+
+import { crc32 } from 'node:zlib'
+import type { Environment, Timer } from '../base/environment.ts'
+import { InvariantError, MillraceError } from '../base/errors.ts'
+import type { ObjectStore } from '../storage/contract.ts'
+import { parseObjectKey } from '../storage/paths.ts'
+import type { SnapshotReader, StateHandle } from './contract.ts'
+import { snapshotError } from './snapshot-errors.ts'
+
+/** Tries per read, the first included; a flipped bit on the wire or a hiccup of the store passes, damage does not. */
+export const READ_TRIES_MAX = 5
+/** Before the second try; doubles for each further one. */
+export const READ_BACKOFF_MS = 200
+/** One answer of the store. */
+export const READ_DEADLINE_MS = 60_000
+
+/** Throws MR-C50 (missing), MR-C51 (differs), MR-C52 (could not be read; cause inside), or the store's own error that no retry mends. */
+export class SnapshotDownloader implements SnapshotReader {
+  readonly #store: ObjectStore
+  readonly #environment: Environment
+
+  constructor(options: { readonly store: ObjectStore; readonly environment: Environment }) {
+    this.#store = options.store
+    this.#environment = options.environment
+  }
+
+  async read(handle: StateHandle): Promise<Uint8Array> {
+    if (handle.kind === 'inline') {
+      const bytes = new Uint8Array(Buffer.from(handle.base64, 'base64'))
+      if (crc32(bytes) !== handle.crc) throw differs('State inlined in the manifest')
+      return bytes
+    }
+    for (let tries = 1; ; tries++) {
+      const answer = await this.#try(handle)
+      if (answer instanceof Uint8Array) return answer
+      if (!answer.again) throw answer.error
+      if (tries === READ_TRIES_MAX) throw answer.error
+      this.#environment.log('warn', 'reading state failed; trying again', {
+        object: handle.object,
+        tries,
+        error: answer.error.message,
+      })
+      await this.#pause(READ_BACKOFF_MS * 2 ** (tries - 1))
+    }
+  }
+
+  async #try(handle: ObjectHandle): Promise<Uint8Array | { readonly error: MillraceError; readonly again: boolean }> {
+    const where = `${handle.object}, ${handle.length} bytes at ${handle.offset}`
+    try {
+      const bytes = await this.#readRange(handle)
+      // Missing is the store's positive answer: asking again does not change it.
+      if (bytes === undefined) return { error: snapshotError('MR-C50', `${where}.`), again: false }
+      if (bytes.length !== handle.length || crc32(bytes) !== handle.crc) return { error: differs(where), again: true }
+      return bytes
+    } catch (cause) {
+      if (cause instanceof InvariantError) throw cause
+      if (cause instanceof MillraceError && !cause.retry) return { error: cause, again: false }
+      return { error: snapshotError('MR-C52', `${where}.`, cause), again: true }
+    }
+  }
+
+  async #readRange(handle: ObjectHandle): Promise<Uint8Array | undefined> {
+    let timer: Timer | undefined
+    const late = new Promise<never>((_resolve, reject) => {
+      timer = this.#environment.clock.timer(READ_DEADLINE_MS, () =>
+        reject(new Error(`no answer within ${READ_DEADLINE_MS} ms`)),
+      )
+    })
+    try {
+      return await Promise.race([
+        this.#store.readRange(parseObjectKey(handle.object), handle.offset, handle.length),
+        late,
+      ])
+    } finally {
+      timer?.cancel()
+    }
+  }
+
+  #pause(delayMs: number): Promise<void> {
+    return new Promise((resolve) => this.#environment.clock.timer(delayMs, resolve))
+  }
+}
+
+type ObjectHandle = Extract<StateHandle, { kind: 'object' }>
+
+function differs(where: string): MillraceError {
+  return snapshotError('MR-C51', `${where}: the checksum differs.`)
+}

@@ -1,0 +1,170 @@
+import { describe, expect, it } from 'vitest'
+import { checkpointId } from '../base/ids.ts'
+import { MemoryObjectStore } from '../storage/memory-store.ts'
+import { manualEnvironment, settlePromises } from '../testkit/manual-clock.ts'
+import { SnapshotDownloader } from './snapshot-reader.ts'
+import {
+  INLINE_CHARACTERS_TOTAL_MAX,
+  OBJECT_BYTES_MAX,
+  OBJECT_OPEN_MS,
+  SnapshotUploader,
+  UPLOADS_MAX,
+  UPLOAD_DEADLINE_MS,
+} from './snapshot-writer.ts'
+
+const seven = checkpointId(7)
+
+function place(writers = 1) {
+  const environment = manualEnvironment()
+  const store = new MemoryObjectStore()
+  return {
+    environment,
+    store,
+    uploader: new SnapshotUploader({ store, environment, writers }),
+    downloader: new SnapshotDownloader({ store, environment }),
+  }
+}
+
+function filled(byteCount: number, seed = 1): Uint8Array {
+  const bytes = new Uint8Array(byteCount)
+  for (let index = 0; index < byteCount; index++) bytes[index] = index * 7 + seed
+  return bytes
+}
+
+describe('small state', () => {
+  it('comes back inline at once and reads back', async () => {
+    const { store, uploader, downloader } = place()
+    const handle = await uploader.write(seven, filled(1024))
+    expect(handle.kind).toBe('inline')
+    expect(store.size).toBe(0)
+    expect(await downloader.read(handle)).toEqual(filled(1024))
+    expect(await downloader.read(await uploader.write(seven, new Uint8Array(0)))).toEqual(new Uint8Array(0))
+  })
+
+  it('is inlined only as far as the manifest has room, shared by all writers; each snapshot has its own', async () => {
+    const writers = 4
+    const { environment, uploader } = place(writers)
+    const handles = Array.from({ length: 400 }, (_, index) => uploader.write(seven, filled(900, index)))
+    await environment.clock.advanceSettled(OBJECT_OPEN_MS)
+    const inlined = (await Promise.all(handles)).reduce(
+      (total, handle) => total + (handle.kind === 'inline' ? handle.base64.length : 0),
+      0,
+    )
+    expect(inlined).toBeLessThanOrEqual(INLINE_CHARACTERS_TOTAL_MAX / writers)
+    expect(inlined).toBeGreaterThan(INLINE_CHARACTERS_TOTAL_MAX / writers - 2000)
+    expect((await uploader.write(checkpointId(8), filled(900))).kind).toBe('inline')
+  })
+
+  it('of a snapshot older than all that are counted is not inlined', async () => {
+    const { environment, uploader } = place()
+    for (let id = 10; id < 30; id++) await uploader.write(checkpointId(id), filled(10))
+    const late = uploader.write(checkpointId(9), filled(10))
+    await environment.clock.advanceSettled(OBJECT_OPEN_MS)
+    expect((await late).kind).toBe('object')
+  })
+})
+
+describe('larger state', () => {
+  it('of many callers within 50 ms shares one object', async () => {
+    const { environment, store, uploader, downloader } = place()
+    const first = uploader.write(seven, filled(2000, 1))
+    await environment.clock.advanceSettled(OBJECT_OPEN_MS - 1)
+    const second = uploader.write(seven, filled(3000, 2))
+    expect(store.size).toBe(0)
+    await environment.clock.advanceSettled(1)
+    const handles = [await first, await second]
+    expect(store.size).toBe(1)
+    expect(handles).toMatchObject([
+      { offset: 0, length: 2000 },
+      { offset: 2000, length: 3000 },
+    ])
+    expect(await downloader.read(handles[0]!)).toEqual(filled(2000, 1))
+    expect(await downloader.read(handles[1]!)).toEqual(filled(3000, 2))
+    expect(environment.clock.waiting).toBe(0)
+  })
+
+  it('closes an object at 8 MiB without waiting, and gives what is larger one of its own', async () => {
+    const { store, uploader } = place()
+    const half = filled(OBJECT_BYTES_MAX / 2)
+    const handles = [uploader.write(seven, half), uploader.write(seven, half)]
+    expect(await Promise.all(handles)).toMatchObject([{ offset: 0 }, { offset: OBJECT_BYTES_MAX / 2 }])
+    expect(await uploader.write(seven, filled(OBJECT_BYTES_MAX + 5))).toMatchObject({
+      offset: 0,
+      length: OBJECT_BYTES_MAX + 5,
+    })
+    expect(store.size).toBe(2)
+  })
+
+  it('of different snapshots never shares an object, and lies in the folder of its snapshot', async () => {
+    const { environment, store, uploader } = place()
+    const writes = [
+      uploader.write(seven, filled(2000)),
+      uploader.write(checkpointId(8), filled(2000)),
+      uploader.ofKind('savepoint').write(checkpointId(9), filled(2000)),
+    ]
+    await environment.clock.advanceSettled(OBJECT_OPEN_MS)
+    await Promise.all(writes)
+    expect((await store.list('')).map((key) => key.split('/')[0])).toEqual(['chk-7', 'chk-8', 'savepoint-9'])
+  })
+
+  it('uploads a few objects at a time', async () => {
+    const { environment, store, uploader } = place()
+    let running = 0
+    let most = 0
+    const create = store.create.bind(store)
+    store.create = async (key, bytes) => {
+      most = Math.max(most, ++running)
+      await settlePromises(5)
+      running--
+      return create(key, bytes)
+    }
+    await Promise.all(Array.from({ length: 10 }, () => uploader.write(seven, filled(OBJECT_BYTES_MAX))))
+    expect(most).toBe(UPLOADS_MAX)
+    expect(environment.clock.waiting).toBe(0)
+  })
+})
+
+describe('an upload that fails', () => {
+  it('rejects exactly the writes in its object', async () => {
+    const { environment, store, uploader } = place()
+    const create = store.create.bind(store)
+    store.create = (key, bytes) => (key.startsWith('chk-7') ? Promise.reject(new Error('503')) : create(key, bytes))
+    const writes = [
+      uploader.write(seven, filled(2000)),
+      uploader.write(checkpointId(8), filled(2000)),
+      uploader.write(seven, filled(3000)),
+    ]
+    const answers = Promise.allSettled(writes)
+    await environment.clock.advanceSettled(OBJECT_OPEN_MS)
+    expect((await answers).map((answer) => answer.status)).toEqual(['rejected', 'fulfilled', 'rejected'])
+    store.create = create
+    const again = uploader.write(seven, filled(2000))
+    await environment.clock.advanceSettled(OBJECT_OPEN_MS)
+    expect((await again).kind).toBe('object')
+  })
+
+  it('by taking too long fails at its deadline and makes room for the next', async () => {
+    const { environment, store, uploader } = place()
+    const create = store.create.bind(store)
+    store.create = () => new Promise(() => undefined)
+    const stuck = Promise.allSettled(
+      Array.from({ length: UPLOADS_MAX }, () => uploader.write(seven, filled(OBJECT_BYTES_MAX))),
+    )
+    await settlePromises()
+    store.create = create
+    const next = uploader.write(checkpointId(8), filled(OBJECT_BYTES_MAX))
+    await environment.clock.advanceSettled(UPLOAD_DEADLINE_MS)
+    for (const answer of await stuck)
+      expect(answer).toMatchObject({ status: 'rejected', reason: { code: 'MR-C53', retry: true } })
+    expect((await next).kind).toBe('object')
+  })
+
+  it('since its name was taken never counts as written', async () => {
+    const { environment, store, uploader } = place()
+    store.create = async () => 'exists'
+    const write = uploader.write(seven, filled(2000))
+    const refused = expect(write).rejects.toMatchObject({ code: 'MR-S07' })
+    await environment.clock.advanceSettled(OBJECT_OPEN_MS)
+    await refused
+  })
+})

@@ -1,0 +1,183 @@
+// Writes the bytes of snapshots, few objects for many callers (rule 18): what comes within 50 ms shares an object of up to 8 MiB,
+// and an object never waits for a subtask. Small state comes back inline and lies in the manifest.
+
+import { crc32 } from 'node:zlib'
+import type { Environment, Timer } from '../base/environment.ts'
+import type { CheckpointId } from '../base/ids.ts'
+import type { SnapshotKind } from '../record/element.ts'
+import type { ObjectKey, ObjectStore } from '../storage/contract.ts'
+import { storageError } from '../storage/errors.ts'
+import { snapshotDataKey } from '../storage/paths.ts'
+import type { SnapshotWriter, StateHandle } from './contract.ts'
+import { snapshotError } from './snapshot-errors.ts'
+
+/** An object is closed this long after its first bytes … */
+export const OBJECT_OPEN_MS = 50
+/** … or as soon as it has this many. Larger state gets an object of its own. */
+export const OBJECT_BYTES_MAX = 8 * 1024 * 1024
+/** State up to here may be inlined: below, a request to the store costs more than the bytes. */
+export const INLINE_BYTES_MAX = 1024
+/** Base64 characters inlined in one snapshot by all its writers together: leaves a quarter of the manifest's 1 MiB for the rest. */
+export const INLINE_CHARACTERS_TOTAL_MAX = 768 * 1024
+/** Uploads at the same time per writer; more would only share the same bandwidth and hold more memory. */
+export const UPLOADS_MAX = 4
+/** One upload; then its writes fail and with them the checkpoint, not the job. */
+export const UPLOAD_DEADLINE_MS = 120_000
+/** Snapshots whose inlined characters are counted; older ones inline nothing more. Few are ever pending at once. */
+const SNAPSHOTS_COUNTED = 16
+
+export interface SnapshotUploaderOptions {
+  readonly store: ObjectStore
+  readonly environment: Environment
+  /** How many writers (slots) share the manifest's room for inlined state. */
+  readonly writers: number
+}
+
+/**
+ * One per slot, shared by its subtasks. `write` is for checkpoints; `ofKind('savepoint')` writes into a savepoint's own folder, so that
+ * it can be copied. Bytes are taken as they are: the caller must not change them afterwards. A store error (MR-S…), or MR-C53 after
+ * the deadline, rejects exactly the writes that share the object.
+ */
+export class SnapshotUploader implements SnapshotWriter {
+  readonly #store: ObjectStore
+  readonly #environment: Environment
+  readonly #inlineShare: number
+  readonly #inlined = new Map<string, number>()
+  readonly #open = new Map<string, OpenObject>()
+  readonly #closed: OpenObject[] = []
+  #uploading = 0
+
+  constructor(options: SnapshotUploaderOptions) {
+    this.#store = options.store
+    this.#environment = options.environment
+    this.#inlineShare = Math.floor(INLINE_CHARACTERS_TOTAL_MAX / Math.max(1, options.writers))
+  }
+
+  write(checkpoint: CheckpointId, bytes: Uint8Array): Promise<StateHandle> {
+    return this.#write('checkpoint', checkpoint, bytes)
+  }
+
+  ofKind(kind: SnapshotKind): SnapshotWriter {
+    return { write: (checkpoint, bytes) => this.#write(kind, checkpoint, bytes) }
+  }
+
+  async #write(kind: SnapshotKind, checkpoint: CheckpointId, bytes: Uint8Array): Promise<StateHandle> {
+    const crc = crc32(bytes)
+    if (this.#mayInline(checkpoint, bytes.length))
+      return { kind: 'inline', base64: Buffer.from(bytes).toString('base64'), crc }
+    return new Promise((resolve, reject) => {
+      this.#append({ kind, checkpoint }, { bytes, crc, resolve, reject })
+    })
+  }
+
+  #mayInline(checkpoint: CheckpointId, byteCount: number): boolean {
+    if (byteCount > INLINE_BYTES_MAX) return false
+    const name = String(checkpoint)
+    if (!this.#inlined.has(name) && this.#inlined.size === SNAPSHOTS_COUNTED) {
+      const oldest = [...this.#inlined.keys()].reduce((least, other) => (Number(other) < Number(least) ? other : least))
+      if (checkpoint < Number(oldest)) return false
+      this.#inlined.delete(oldest)
+    }
+    const total = (this.#inlined.get(name) ?? 0) + Math.ceil(byteCount / 3) * 4
+    if (total > this.#inlineShare) return false
+    this.#inlined.set(name, total)
+    return true
+  }
+
+  #append(snapshot: { readonly kind: SnapshotKind; readonly checkpoint: CheckpointId }, write: WaitingWrite): void {
+    const name = `${snapshot.kind} ${snapshot.checkpoint}`
+    let object = this.#open.get(name)
+    if (object !== undefined && object.byteCount + write.bytes.length > OBJECT_BYTES_MAX) {
+      this.#close(name, object)
+      object = undefined
+    }
+    if (object === undefined) {
+      const opened: OpenObject = {
+        ...snapshot,
+        writes: [],
+        byteCount: 0,
+        timer: this.#environment.clock.timer(OBJECT_OPEN_MS, () => this.#close(name, opened)),
+      }
+      object = opened
+      this.#open.set(name, object)
+    }
+    object.writes.push(write)
+    object.byteCount += write.bytes.length
+    if (object.byteCount >= OBJECT_BYTES_MAX) this.#close(name, object)
+  }
+
+  #close(name: string, object: OpenObject): void {
+    object.timer.cancel()
+    this.#open.delete(name)
+    this.#closed.push(object)
+    this.#uploadNext()
+  }
+
+  #uploadNext(): void {
+    if (this.#uploading === UPLOADS_MAX) return
+    const object = this.#closed.shift()
+    if (object === undefined) return
+    this.#uploading++
+    // #upload never rejects: it hands every failure to the writes.
+    void this.#upload(object).finally(() => {
+      this.#uploading--
+      this.#uploadNext()
+    })
+  }
+
+  async #upload(object: OpenObject): Promise<void> {
+    try {
+      const key = snapshotDataKey(object.checkpoint, object.kind, this.#environment.random.id())
+      await this.#create(key, concatenated(object))
+      let offset = 0
+      for (const write of object.writes) {
+        write.resolve({ kind: 'object', object: key, offset, length: write.bytes.length, crc: write.crc })
+        offset += write.bytes.length
+      }
+    } catch (error) {
+      for (const write of object.writes) write.reject(error)
+    }
+  }
+
+  async #create(key: ObjectKey, bytes: Uint8Array): Promise<void> {
+    let timer: Timer | undefined
+    const late = new Promise<never>((_resolve, reject) => {
+      timer = this.#environment.clock.timer(UPLOAD_DEADLINE_MS, () =>
+        reject(snapshotError('MR-C53', `${key} (${bytes.length} bytes) took longer than ${UPLOAD_DEADLINE_MS} ms.`)),
+      )
+    })
+    try {
+      // An object that appears after the deadline is named by nobody and goes with its checkpoint's folder.
+      const answer = await Promise.race([this.#store.create(key, bytes), late])
+      if (answer === 'exists') throw storageError('MR-S07', `${key}.`)
+    } finally {
+      timer?.cancel()
+    }
+  }
+}
+
+interface WaitingWrite {
+  readonly bytes: Uint8Array
+  readonly crc: number
+  readonly resolve: (handle: StateHandle) => void
+  readonly reject: (error: unknown) => void
+}
+
+interface OpenObject {
+  readonly kind: SnapshotKind
+  readonly checkpoint: CheckpointId
+  readonly writes: WaitingWrite[]
+  byteCount: number
+  readonly timer: Timer
+}
+
+function concatenated(object: OpenObject): Uint8Array {
+  if (object.writes.length === 1) return object.writes[0]!.bytes
+  const bytes = new Uint8Array(object.byteCount)
+  let offset = 0
+  for (const write of object.writes) {
+    bytes.set(write.bytes, offset)
+    offset += write.bytes.length
+  }
+  return bytes
+}

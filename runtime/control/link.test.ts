@@ -1,0 +1,100 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { manualEnvironment, SeededRandom } from '../testkit/manual-clock.ts'
+import { createLink } from './link.ts'
+import type { DatagramPort } from './link.ts'
+
+/** Two ports with a wire between them that loses, repeats and delays by a seed while `rough`. */
+function roughPair(seed: number) {
+  const random = new SeededRandom(seed)
+  const environment = manualEnvironment({ random })
+  const state = { rough: true }
+  const listeners: (((message: unknown) => void) | undefined)[] = [undefined, undefined]
+  const closed = [false, false]
+  const port = (own: 0 | 1): DatagramPort => ({
+    send: (message) => {
+      const copies = state.rough ? Math.floor(random.next() * 3) : 1
+      for (let copy = 0; copy < copies; copy++) {
+        const delayMs = state.rough ? random.next() * 400 : 1
+        environment.clock.timer(delayMs, () => listeners[1 - own]?.(structuredClone(message)))
+      }
+    },
+    onMessage: (callback) => {
+      listeners[own] = callback
+    },
+    close: () => {
+      listeners[own] = undefined
+      closed[own] = true
+    },
+  })
+  return { environment, state, ports: [port(0), port(1)] as const, closed }
+}
+
+describe('a control link', () => {
+  it('delivers each message once and in order over a network that loses, repeats and reorders', () => {
+    fc.assert(
+      fc.property(fc.nat(), fc.array(fc.tuple(fc.nat(1), fc.nat(200)), { maxLength: 60 }), (seed, sends) => {
+        const { environment, state, ports } = roughPair(seed)
+        const links = ports.map((port) => createLink<number, number>({ port, environment, deadlineMs: 60_000 }))
+        const sent: number[][] = [[], []]
+        const got: number[][] = [[], []]
+        links.forEach((link, side) => {
+          link.onMessage((message) => got[side]!.push(message))
+          link.onLost((reason) => expect(reason).toBe('never'))
+        })
+        for (const [index, [side, pauseMs]] of sends.entries()) {
+          sent[1 - side]!.push(index)
+          links[side]!.send(index)
+          environment.clock.advance(pauseMs)
+        }
+        state.rough = false
+        environment.clock.advance(30_000)
+        expect(got).toEqual(sent)
+        expect(environment.clock.waiting).toBe(0)
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  it('keeps messages for whoever listens later', () => {
+    const { environment, state, ports } = roughPair(1)
+    state.rough = false
+    const [left, right] = ports.map((port) => createLink<string, string>({ port, environment, deadlineMs: 1000 }))
+    left!.send('early')
+    environment.clock.advance(500)
+    const got: string[] = []
+    right!.onMessage((message) => {
+      got.push(message)
+      if (message === 'early') right!.send('answer')
+    })
+    left!.onMessage((message) => got.push(message))
+    environment.clock.advance(500)
+    expect(got).toEqual(['early', 'answer'])
+  })
+
+  it('tells once that the peer is lost, and closes its port', () => {
+    const { environment, ports, closed } = roughPair(1)
+    const [port] = ports
+    const link = createLink<string, string>({ port, environment, deadlineMs: 1000 })
+    const reasons: string[] = []
+    link.onLost((reason) => reasons.push(reason))
+    link.send('anybody?')
+    environment.clock.advance(20_000)
+    link.send('still?')
+    environment.clock.advance(20_000)
+    expect(reasons).toHaveLength(1)
+    expect(reasons[0]).toContain('it was silent for')
+    expect(closed[0]).toBe(true)
+    expect(environment.clock.waiting).toBe(0)
+  })
+
+  it('leaves no timer behind when it is closed', () => {
+    const { environment, ports } = roughPair(1)
+    const link = createLink<string, string>({ port: ports[0], environment, deadlineMs: 1000 })
+    link.send('a')
+    link.close()
+    link.send('b')
+    environment.clock.advance(500)
+    expect(environment.clock.waiting).toBe(0)
+  })
+})

@@ -1,0 +1,78 @@
+// A ControlLink over a port that may lose, repeat and reorder: the shell of LinkMachine.
+
+import type { Environment, Timer } from '../base/environment.ts'
+import type { ControlLink } from './contract.ts'
+import { Delivery } from './delivery.ts'
+import { LinkMachine } from './link-machine.ts'
+import type { LinkPacket } from './link-machine.ts'
+
+/** Carries structured-cloneable packets at most once; may lose, repeat and reorder them. */
+export interface DatagramPort {
+  send(message: unknown): void
+  onMessage(callback: (message: unknown) => void): void
+  close(): void
+}
+
+export interface LinkOptions {
+  readonly port: DatagramPort
+  readonly environment: Environment
+  /** Silence of the peer, ms, after which it is lost while something waits for it. */
+  readonly deadlineMs: number
+}
+
+/** A new session with whoever is at the other end of `port`. Messages that arrive before onMessage are kept for it. */
+export function createLink<Out, In>(options: LinkOptions): ControlLink<Out, In> {
+  const { port, environment, deadlineMs } = options
+  const { clock } = environment
+  const machine = new LinkMachine({ session: environment.random.id(), deadlineMs, nowMs: clock.nowMs() })
+  const delivery = new Delivery<In>()
+  let timer: Timer | undefined
+
+  const end = (): void => {
+    timer?.cancel()
+    timer = undefined
+    port.close()
+  }
+
+  const carryOut = (): void => {
+    for (const packet of machine.outbox) port.send(packet)
+    machine.outbox.length = 0
+    // A message may make its receiver send, and so come back here.
+    for (const message of machine.inbox.splice(0)) delivery.message(message as In)
+    if (machine.lost !== undefined && !delivery.closed) {
+      end()
+      delivery.lose(machine.lost)
+    } else arm()
+  }
+
+  const arm = (): void => {
+    if (machine.wakeAtMs === undefined || timer !== undefined || delivery.closed) return
+    timer = clock.timer(Math.max(0, machine.wakeAtMs - clock.nowMs()), () => {
+      timer = undefined
+      machine.tick(clock.nowMs())
+      carryOut()
+    })
+  }
+
+  port.onMessage((packet) => {
+    if (delivery.closed) return
+    machine.packet(packet as LinkPacket, clock.nowMs())
+    carryOut()
+  })
+  carryOut()
+
+  return {
+    send: (message) => {
+      if (delivery.closed) return
+      machine.send(message, clock.nowMs())
+      carryOut()
+    },
+    onMessage: (callback) => delivery.onMessage(callback),
+    onLost: (callback) => delivery.onLost(callback),
+    close: () => {
+      if (delivery.closed) return
+      delivery.close()
+      end()
+    },
+  }
+}

@@ -1,0 +1,261 @@
+// Carries out what the pure checkpoint coordinator decides: triggers, manifests, the swap of HEAD, permits, clean-up.
+//
+// The order that keeps results exact: all acknowledged → manifest durable → swap of HEAD won → sinks told to commit.
+
+import type { Environment, Timer } from '../base/environment.ts'
+import { unreachable } from '../base/errors.ts'
+import type { CheckpointId, Incarnation, JobId, Start, TaskKey } from '../base/ids.ts'
+import type { StateHandle, SnapshotWriter, SubtaskSnapshot } from '../checkpoint/contract.ts'
+import type { CheckpointAction, CheckpointEvent, CollectedSnapshot } from '../checkpoint/core-contract.ts'
+import type { CheckpointCoordinator } from '../checkpoint/coordinator.ts'
+import { encodeManifest, fromCollected, objectsOfSnapshot } from '../checkpoint/manifest.ts'
+import type { JobGraph } from '../job/contract.ts'
+import type { CodecDescription } from '../record/contract.ts'
+import type { ObjectKey, ObjectStore } from '../storage/contract.ts'
+import { completeCheckpoint, completeSavepoint } from '../storage/head.ts'
+import type { Head, ManifestRef } from '../storage/head-contract.ts'
+import type { HeadKeeper } from '../storage/head-keeper.ts'
+import { manifestKey } from '../storage/paths.ts'
+import type { ReservedIds } from './checkpoint-ids.ts'
+import { idBlockSize } from './checkpoint-ids.ts'
+import type { Enumerators } from './enumerators.ts'
+import { coordinatorError } from './errors.ts'
+import type { Execution } from './execution.ts'
+
+export interface CheckpointingOptions {
+  readonly core: CheckpointCoordinator
+  readonly ids: ReservedIds
+  readonly keeper: HeadKeeper
+  readonly store: ObjectStore
+  readonly writer: SnapshotWriter
+  readonly environment: Environment
+  readonly graph: JobGraph
+  readonly job: JobId
+  readonly start: Start
+  readonly incarnation: Incarnation
+  readonly execution: Execution
+  readonly enumerators: Enumerators
+  readonly onCompleted: (completed: CompletedSnapshot) => void
+  readonly onOrphan: (id: CheckpointId, snapshot: SubtaskSnapshot) => void
+  /** After events were handled. */
+  readonly onStepped: () => void
+  readonly onFailJob: (reason: string) => void
+  /** Another incarnation, or somebody's end: nothing more may be done here. */
+  readonly onFenced: (head: Head) => void
+  /** HEAD could not be changed and stays unclear: the coordinator cannot go on. */
+  readonly onBroken: (error: unknown) => void
+}
+
+export interface CompletedSnapshot {
+  readonly head: Head
+  readonly manifest: ManifestRef
+  readonly collected: CollectedSnapshot
+  readonly durationMs: number
+}
+
+export class Checkpointing {
+  readonly #options: CheckpointingOptions
+  readonly #events: CheckpointEvent[] = []
+  readonly #enumeratorStates = new Map<CheckpointId, Promise<ReadonlyMap<string, EnumeratorHandle>>>()
+  readonly #manifests = new Map<CheckpointId, ManifestRef>()
+  /** Manifests being written and swaps in flight. */
+  readonly #completing = new Set<Promise<void>>()
+  #stepping = false
+  #closed = false
+  #timer: Timer | undefined
+  #reserving = false
+  /** Final states that the restore point holds for subtasks of wholly finished vertices, which run nothing now. */
+  #finals: ReadonlyMap<TaskKey, SubtaskSnapshot> = new Map()
+
+  constructor(options: CheckpointingOptions) {
+    this.#options = options
+  }
+
+  setFinalsOfRestorePoint(finals: ReadonlyMap<TaskKey, SubtaskSnapshot>): void {
+    this.#finals = finals
+  }
+
+  finalOf(key: TaskKey): SubtaskSnapshot | undefined {
+    return this.#finals.get(key)
+  }
+
+  /** Feeds the core. Events that arise while actions are carried out wait for their turn, so that actions keep their order. */
+  handle(event: CheckpointEvent): void {
+    if (this.#closed) return
+    this.#events.push(event)
+    if (this.#stepping) return
+    this.#stepping = true
+    try {
+      for (let next = this.#events.shift(); next !== undefined; next = this.#events.shift()) {
+        for (const action of this.#options.core.step(next, this.#options.environment.clock.nowMs())) {
+          if (!this.#closed) this.#carryOut(action)
+        }
+      }
+    } finally {
+      this.#stepping = false
+    }
+    void this.#reserveIds()
+    this.#options.onStepped()
+  }
+
+  /**
+   * Resolves when no fully acknowledged snapshot is on its way to HEAD. Every restore waits for it (rules 4, 21): else it would begin
+   * before a checkpoint whose permit comes later, and the records between would be committed twice.
+   */
+  async quiet(): Promise<void> {
+    while (this.#completing.size > 0) await Promise.all(this.#completing)
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#timer?.cancel()
+    this.#events.length = 0
+  }
+
+  #carryOut(action: CheckpointAction): void {
+    const { execution, environment } = this.#options
+    switch (action.type) {
+      case 'trigger':
+        return this.#trigger(action)
+      case 'triggerMore':
+        return this.#send(action.id, 'checkpoint', action.tasks)
+      case 'abort':
+        environment.log('warn', 'a snapshot was aborted', { id: action.id, reason: action.reason, detail: action.detail })
+        this.#enumeratorStates.delete(action.id)
+        return execution.broadcast({ type: 'abort', id: action.id })
+      case 'writeManifest':
+        return this.#track(this.#writeManifest(action.snapshot))
+      case 'swap':
+        return this.#track(this.#swap(action.snapshot))
+      case 'notifyComplete':
+        environment.failpoints.hit('coordinator.complete.before')
+        return execution.broadcast({ type: 'complete', id: action.id })
+      case 'savepointAnswered':
+        return environment.log('info', 'a request was answered', { request: action.request, outcome: action.outcome, id: action.id })
+      case 'discard':
+        return this.#options.onOrphan(action.id, action.snapshot)
+      case 'wakeIn':
+        this.#timer?.cancel()
+        this.#timer = environment.clock.timer(action.delayMs, () => this.handle({ type: 'tick' }))
+        return undefined
+      case 'failJob':
+        return this.#options.onFailJob(action.reason)
+      default:
+        return unreachable(action)
+    }
+  }
+
+  #track(step: Promise<void>): void {
+    this.#completing.add(step)
+    void step.finally(() => this.#completing.delete(step))
+  }
+
+  /** The enumerators' snapshot and the triggers in one turn (rule 20). */
+  #trigger(action: Extract<CheckpointAction, { type: 'trigger' }>): void {
+    try {
+      const states = this.#options.enumerators.snapshot(action.id)
+      const written = this.#writeEnumerators(action.id, states)
+      // Its failure is met where the manifest waits for it.
+      written.catch(() => undefined)
+      this.#enumeratorStates.set(action.id, written)
+    } catch (error) {
+      return this.handle({ type: 'triggerFailed', id: action.id, reason: String(error) })
+    }
+    this.#send(action.id, action.kind, action.tasks)
+  }
+
+  #send(id: CheckpointId, kind: 'checkpoint' | 'savepoint', tasks: Extract<CheckpointAction, { type: 'trigger' }>['tasks']): void {
+    const triggeredAtMs = this.#options.environment.clock.wallMs()
+    for (const task of tasks) this.#options.execution.send(task, { type: 'trigger', id, kind, triggeredAtMs })
+  }
+
+  async #writeEnumerators(id: CheckpointId, states: ReturnType<Enumerators['snapshot']>): Promise<ReadonlyMap<string, EnumeratorHandle>> {
+    const handles = await Promise.all(
+      [...states].map(async ([uid, { codec, bytes }]) => [uid, { codec, handle: await this.#options.writer.write(id, bytes) }] as const),
+    )
+    return new Map(handles)
+  }
+
+  async #writeManifest(collected: CollectedSnapshot): Promise<void> {
+    const { environment, store, graph, job, start, incarnation } = this.#options
+    const { id, kind } = collected
+    try {
+      environment.failpoints.hit('coordinator.manifest.before')
+      const enumerators = await this.#enumeratorStates.get(id)
+      this.#enumeratorStates.delete(id)
+      const manifest = fromCollected(collected, { job, start, incarnation, graph, enumerators: enumerators ?? new Map() })
+      const bytes = encodeManifest(manifest)
+      const path = manifestKey(id, kind)
+      if ((await store.create(path, bytes)) === 'exists') throw coordinatorError('MR-O19', `${path} exists already: its id was used before.`)
+      this.#manifests.set(id, { id, kind, path, start, completedAtMs: environment.clock.wallMs(), bytes: bytesOf(collected) + bytes.length })
+      environment.failpoints.hit('coordinator.manifest.after')
+      this.handle({ type: 'manifestWritten', id })
+    } catch (error) {
+      this.handle({ type: 'manifestFailed', id, reason: String(error) })
+    }
+  }
+
+  async #swap(collected: CollectedSnapshot): Promise<void> {
+    const { environment, keeper, graph, onFenced } = this.#options
+    const manifest = this.#manifests.get(collected.id)!
+    this.#manifests.delete(collected.id)
+    const startedMs = environment.clock.nowMs()
+    try {
+      environment.failpoints.hit('coordinator.swap.before')
+      const commitsPending = hasCommittables(collected)
+      const answer = await keeper.update((head) =>
+        collected.kind === 'checkpoint'
+          ? completeCheckpoint(head, { manifest, retainedMax: graph.settings.retained, commitsPending })
+          : completeSavepoint(head, { request: collected.request!, manifest }),
+      )
+      environment.failpoints.hit('coordinator.swap.after')
+      if (answer.outcome !== 'won') {
+        this.handle({ type: 'fenced' })
+        return onFenced(answer.head)
+      }
+      const durationMs = startedMs - collected.triggeredAtMs + (environment.clock.nowMs() - startedMs)
+      this.handle({ type: 'swapWon', id: collected.id })
+      this.#options.onCompleted({ head: answer.head, manifest, collected, durationMs })
+    } catch (error) {
+      // Unclear and not settled within its deadline: nothing may be restored, aborted or deleted by this coordinator (rule 4).
+      this.#options.onBroken(error)
+    }
+  }
+
+  async #reserveIds(): Promise<void> {
+    const { ids, keeper, onFenced, onBroken } = this.#options
+    if (this.#reserving || this.#closed || !ids.needsBlock) return
+    this.#reserving = true
+    try {
+      const answer = await keeper.reserveIds(idBlockSize)
+      if (answer.outcome === 'won') ids.add(answer)
+      else onFenced(answer.head)
+    } catch (error) {
+      onBroken(error)
+    } finally {
+      this.#reserving = false
+    }
+  }
+}
+
+export interface EnumeratorHandle {
+  readonly codec: CodecDescription
+  readonly handle: StateHandle
+}
+
+export function objectsOfCollected(collected: CollectedSnapshot): ReadonlySet<ObjectKey> {
+  return new Set([...collected.subtasks.values()].flatMap(({ snapshot }) => objectsOfSnapshot(snapshot)))
+}
+
+function hasCommittables(collected: CollectedSnapshot): boolean {
+  for (const { snapshot } of collected.subtasks.values()) {
+    for (const operator of Object.values(snapshot.operators)) if ((operator.committables?.length ?? 0) > 0) return true
+  }
+  return false
+}
+
+function bytesOf(collected: CollectedSnapshot): number {
+  let bytes = 0
+  for (const { snapshot } of collected.subtasks.values()) bytes += snapshot.bytes
+  return bytes
+}

@@ -1,0 +1,148 @@
+// What is no longer needed is taken away after a checkpoint has completed: dropped manifests with their data (rule 7), state of
+// aborted snapshots (R8), transactions that nobody holds (rule 24). Failing here costs space, never a record.
+
+import type { Environment } from '../base/environment.ts'
+import type { CheckpointId, Incarnation } from '../base/ids.ts'
+import type { Committable } from '../checkpoint/contract.ts'
+import { decodeManifest, objectsOf } from '../checkpoint/manifest.ts'
+import type { Manifest } from '../checkpoint/manifest.ts'
+import type { ObjectKey, ObjectStore } from '../storage/contract.ts'
+import { discarded, restorePointOf } from '../storage/head.ts'
+import type { Head, ManifestRef } from '../storage/head-contract.ts'
+import type { HeadKeeper } from '../storage/head-keeper.ts'
+import type { CompletedSnapshot } from './checkpointing.ts'
+import { transactionsOf } from './commits.ts'
+import type { Commits } from './commits.ts'
+import { coordinatorError } from './errors.ts'
+import type { Execution } from './execution.ts'
+import { Orphans } from './orphans.ts'
+
+export interface CleanupOptions {
+  readonly store: ObjectStore
+  readonly keeper: HeadKeeper
+  readonly environment: Environment
+  readonly incarnation: Incarnation
+  readonly commits: Commits
+  readonly execution: Execution
+}
+
+interface Needs {
+  readonly objects: ReadonlySet<ObjectKey>
+  readonly transactions: ReadonlySet<string>
+}
+
+export class Cleanup {
+  readonly orphans: Orphans
+  readonly #options: CleanupOptions
+  /** What each manifest that HEAD names needs; a manifest never changes. */
+  readonly #needs = new Map<ObjectKey, Needs>()
+  #running: Promise<void> = Promise.resolve()
+
+  constructor(options: CleanupOptions) {
+    this.#options = options
+    this.orphans = new Orphans(options.store)
+  }
+
+  /** `acknowledged`: objects of the snapshot that has just completed and of finished subtasks. One clean-up runs at a time. */
+  afterCompleted(completed: CompletedSnapshot, acknowledged: ReadonlySet<ObjectKey>): Promise<void> {
+    this.#running = this.#running.then(() => this.#clean(completed.manifest.id, acknowledged))
+    return this.#running
+  }
+
+  /** After a restart: transactions of attempts that are gone. */
+  sweep(): Promise<void> {
+    this.#running = this.#running.then(async () => {
+      try {
+        await this.#sweep()
+      } catch (error) {
+        this.#warn(error)
+      }
+    })
+    return this.#running
+  }
+
+  async #clean(id: CheckpointId, acknowledged: ReadonlySet<ObjectKey>): Promise<void> {
+    const { keeper, environment } = this.#options
+    try {
+      environment.failpoints.hit('coordinator.discard.before')
+      // Nothing is deleted while a swap is unclear (rule 4).
+      await keeper.settled()
+      const head = (await keeper.read())!
+      const used = new Set(acknowledged)
+      for (const ref of namedBy(head)) for (const object of (await this.#needsOf(ref)).objects) used.add(object)
+      await this.#discard(head, used)
+      await this.orphans.collect(id, used)
+      environment.failpoints.hit('coordinator.discard.after')
+      await this.#sweep()
+    } catch (error) {
+      this.#warn(error)
+    }
+  }
+
+  /** Rule 7: data first, the manifest last, then a later swap removes the entry. */
+  async #discard(head: Head, used: ReadonlySet<ObjectKey>): Promise<void> {
+    const { store, keeper } = this.#options
+    if (head.discarding.length === 0) return
+    for (const ref of head.discarding) {
+      const bytes = await store.read(ref.path)
+      if (bytes === undefined) continue
+      const objects = [...objectsOf(decodeManifest(bytes, ref.path))].filter((object) => !used.has(object))
+      await store.delete(objects)
+      await store.delete([ref.path])
+      this.#needs.delete(ref.path)
+    }
+    await keeper.update((newest) => discarded(newest, head.discarding.map(({ id }) => id)))
+  }
+
+  async #sweep(): Promise<void> {
+    await this.#options.commits.sweep(() => this.#transactionsKept(), this.#options.execution)
+  }
+
+  async #transactionsKept(): Promise<ReadonlySet<string> | undefined> {
+    const { keeper, incarnation } = this.#options
+    await keeper.settled()
+    const head = (await keeper.read())!
+    if (head.incarnation !== incarnation) return undefined
+    const kept = new Set<string>()
+    const point = restorePointOf(head)
+    for (const ref of [point.kind === 'manifest' ? point.manifest : undefined, head.unconfirmed]) {
+      if (ref === undefined) continue
+      for (const name of (await this.#needsOf(ref)).transactions) kept.add(name)
+    }
+    return kept
+  }
+
+  async #needsOf(ref: ManifestRef): Promise<Needs> {
+    const known = this.#needs.get(ref.path)
+    if (known !== undefined) return known
+    const bytes = await this.#options.store.read(ref.path)
+    // HEAD names it, so that it must be there: an answer that it is not stops the clean-up, it never frees anything.
+    if (bytes === undefined) throw coordinatorError('MR-O18', `At ${ref.path}.`)
+    const manifest = decodeManifest(bytes, ref.path)
+    const needs = { objects: objectsOf(manifest), transactions: transactionsOf(committablesIn(manifest)) }
+    this.#needs.set(ref.path, needs)
+    return needs
+  }
+
+  #warn(error: unknown): void {
+    this.#options.environment.log('warn', 'cleaning up failed; the next completed checkpoint tries again', { error: String(error) })
+  }
+}
+
+function namedBy(head: Head): readonly ManifestRef[] {
+  const point = restorePointOf(head)
+  return [
+    ...head.retained,
+    ...head.pins.map(({ manifest }) => manifest),
+    ...(head.unconfirmed === undefined ? [] : [head.unconfirmed]),
+    ...(point.kind === 'manifest' ? [point.manifest] : []),
+  ]
+}
+
+function* committablesIn(manifest: Manifest): Generator<readonly Committable[]> {
+  for (const vertex of manifest.vertices) {
+    for (const perSubtask of Object.values(vertex.operators)) {
+      for (const snapshot of perSubtask) if (snapshot?.committables !== undefined) yield snapshot.committables
+    }
+  }
+}

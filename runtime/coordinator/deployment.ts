@@ -1,0 +1,64 @@
+// What each subtask is told when it is deployed: its attempt, its neighbours' attempts and addresses, its share of the restore point.
+
+import { subtaskIndex, taskKey } from '../base/ids.ts'
+import type { CheckpointId, JobId, SubtaskIndex, TaskId, VertexId } from '../base/ids.ts'
+import { invariant } from '../base/errors.ts'
+import type { TaskDeployment } from '../control/contract.ts'
+import type { JobEdge, JobGraph } from '../job/contract.ts'
+import type { ChannelPeer } from '../network/contract.ts'
+import { creditAddress, dataAddress } from '../network/subjects.ts'
+import type { Execution } from './execution.ts'
+import type { RestorePlan } from './restore.ts'
+
+export interface DeploymentOptions {
+  readonly graph: JobGraph
+  readonly job: JobId
+  readonly tasks: readonly TaskId[]
+  readonly execution: Execution
+  readonly plan: RestorePlan
+  /** Ids ≤ this belong to an earlier life. */
+  readonly newestKnown: CheckpointId
+}
+
+export function deploymentsOf(options: DeploymentOptions): TaskDeployment[] {
+  const { graph, execution, plan, newestKnown } = options
+  return options.tasks.map((task) => {
+    const assignment = plan.subtasks.get(taskKey(task))
+    const vertex = graph.vertices.find(({ id }) => id === task.vertex)
+    invariant(assignment !== undefined && vertex !== undefined, `no subtask ${taskKey(task)} in the restore plan`)
+    return {
+      task,
+      attempt: execution.attemptOf(task),
+      outputs: vertex.outputs.flatMap((id) => consumersOf(graph.edges[id]!, task.subtask, options)),
+      inputs: vertex.inputs.flatMap((id) => producersOf(graph.edges[id]!, task.subtask, options)),
+      restored: assignment.restored,
+      newestKnownCheckpoint: newestKnown,
+      finishedBefore: assignment.finishedBefore,
+    }
+  })
+}
+
+function consumersOf(edge: JobEdge, producer: SubtaskIndex, { graph, job, execution }: DeploymentOptions): ChannelPeer[] {
+  return neighbours(edge, producer, edge.target, graph).map((consumer) => {
+    const task = { vertex: edge.target, subtask: consumer }
+    const attempt = execution.attemptOf(task)
+    const address = dataAddress(job, execution.slotOf(task), { task, attempt })
+    return { channel: { edge: edge.id, producer, consumer }, attempt, address }
+  })
+}
+
+function producersOf(edge: JobEdge, consumer: SubtaskIndex, { graph, job, execution }: DeploymentOptions): ChannelPeer[] {
+  return neighbours(edge, consumer, edge.source, graph).map((producer) => {
+    const task = { vertex: edge.source, subtask: producer }
+    const attempt = execution.attemptOf(task)
+    const address = creditAddress(job, execution.slotOf(task), { task, attempt })
+    return { channel: { edge: edge.id, producer, consumer }, attempt, address }
+  })
+}
+
+/** The subtasks at the other end: the same one of a forward edge, all of any other. */
+function neighbours(edge: JobEdge, own: SubtaskIndex, other: VertexId, graph: JobGraph): SubtaskIndex[] {
+  if (edge.partitioning === 'forward') return [own]
+  const vertex = graph.vertices.find(({ id }) => id === other)!
+  return Array.from({ length: vertex.parallelism }, (_, index) => subtaskIndex(index))
+}

@@ -1,0 +1,84 @@
+// Errors that the coordinator of a job gives.
+
+import { errorsOf } from '../base/errors.ts'
+import type { ErrorRow } from '../base/errors.ts'
+
+export const coordinatorErrors = {
+  'MR-O01': {
+    meaning: 'The job failed and its restart strategy allows no further restart.',
+    who: 'user',
+    retry: false,
+    remedy: 'Look at the cause, mend it and start the job again: it goes on from its last checkpoint.',
+  },
+  'MR-O02': {
+    meaning: 'More checkpoints in a row did not complete than are tolerated.',
+    who: 'user',
+    retry: true,
+    remedy:
+      'Look at the last reason: raise the timeout for slow ones, mend the store for refused ones, or tolerate more failures.',
+  },
+  'MR-O10': {
+    meaning: 'The stored state of a split enumerator does not fit the source of today.',
+    who: 'user',
+    retry: false,
+    remedy: 'Go back to the source that wrote it, or give the source a new uid to read from the beginning.',
+  },
+  'MR-O11': {
+    meaning: 'A slot was lost.',
+    who: 'millrace',
+    retry: true,
+    remedy:
+      'Its subtasks are restarted in a fresh slot; if it is lost again and again, look at the memory and the log of its process.',
+  },
+  'MR-O12': {
+    meaning: 'A slot did not register in time.',
+    who: 'external system',
+    retry: true,
+    remedy: 'It is started again; if that does not help, look at what the job module does while it is loaded.',
+  },
+  'MR-O13': {
+    meaning: 'A slot speaks another version of the control messages.',
+    who: 'user',
+    retry: false,
+    remedy: 'Run coordinator and workers from one release.',
+  },
+  'MR-O14': {
+    meaning: 'A slot built another job graph than the coordinator.',
+    who: 'user',
+    retry: false,
+    remedy:
+      'Give all processes the same job file and arguments, and let the graph depend on nothing else (no clock, no randomness, no environment).',
+  },
+  'MR-O15': {
+    meaning: 'No reserved checkpoint ids are left.',
+    who: 'external system',
+    retry: true,
+    remedy: 'HEAD could not be written for long; look at the store. The job restarts from its last checkpoint.',
+  },
+  'MR-O16': {
+    meaning: 'Another coordinator took the job over while this one began.',
+    who: 'external system',
+    retry: false,
+    remedy: 'Nothing is to be done: this one has stopped. If no other one should run, find out who started it.',
+  },
+  'MR-O17': {
+    meaning: 'The store holds the HEAD of another job.',
+    who: 'user',
+    retry: false,
+    remedy: 'Give each job a prefix or folder of its own.',
+  },
+  'MR-O18': {
+    meaning: 'The manifest that HEAD names is not there.',
+    who: 'user',
+    retry: true,
+    remedy: 'Bring the object back; the job never starts from an older checkpoint, nor from empty, by itself.',
+  },
+  'MR-O19': {
+    meaning: 'The manifest could not be written.',
+    who: 'external system',
+    retry: true,
+    remedy: 'Look at the store: the checkpoint is given up, the job runs on and takes the next one.',
+  },
+} as const satisfies Record<string, ErrorRow>
+
+export const coordinatorError = errorsOf(coordinatorErrors)

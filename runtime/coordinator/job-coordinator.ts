@@ -1,0 +1,383 @@
+// One job's coordinator: takes HEAD, restores, deploys, checkpoints, and restarts what failed, until the job ends.
+//
+//   begin ─▶ restore ─▶ deploy ─▶ run ──all finished, all confirmed──▶ finished
+//              ▲                   │
+//              └──── restart ◀─────┴─ failure      run ──suspend──▶ suspended      anything ──another incarnation──▶ fenced
+
+import type { Environment } from '../base/environment.ts'
+import { MillraceError, unreachable } from '../base/errors.ts'
+import { taskKey } from '../base/ids.ts'
+import type { CheckpointId, JobId, Start, TaskId, VertexId } from '../base/ids.ts'
+import { createCheckpointCoordinator } from '../checkpoint/coordinator.ts'
+import type { CheckpointCoordinator } from '../checkpoint/coordinator.ts'
+import type { SnapshotReader, SnapshotWriter } from '../checkpoint/contract.ts'
+import { topologyOf } from '../checkpoint/topology.ts'
+import type { FromSlot, SerializedError, SlotProvider } from '../control/contract.ts'
+import type { JobGraph } from '../job/contract.ts'
+import type { FileSystem, HeadStore, ObjectStore } from '../storage/contract.ts'
+import { cancel, close, countRestart, fail, finish } from '../storage/head.ts'
+import type { Head, RestorePoint } from '../storage/head-contract.ts'
+import { HeadKeeper } from '../storage/head-keeper.ts'
+import { beginJob } from './begin.ts'
+import { ReservedIds, idBlockSize } from './checkpoint-ids.ts'
+import { Checkpointing, objectsOfCollected } from './checkpointing.ts'
+import type { CompletedSnapshot } from './checkpointing.ts'
+import { Cleanup } from './cleanup.ts'
+import { Commits } from './commits.ts'
+import { deploymentsOf } from './deployment.ts'
+import { Enumerators } from './enumerators.ts'
+import { coordinatorError } from './errors.ts'
+import { Execution } from './execution.ts'
+import type { Failure } from './execution.ts'
+import { failoverScope } from './failover.ts'
+import { Interruptions } from './interruptions.ts'
+import type { Interruption } from './interruptions.ts'
+import { placeTasks } from './placement.ts'
+import { readPermittedCommits, readRestorePoint } from './restore.ts'
+import { createRestartStrategy } from './restart-strategy.ts'
+
+/** A savepoint may take longer than a checkpoint; nothing else waits for it but the next trigger. */
+const savepointTimeoutMs = 600_000
+
+export interface JobCoordinatorOptions {
+  readonly graph: JobGraph
+  readonly job: JobId
+  /** undefined: the local rule, which goes on with what is there (rule 28). */
+  readonly start: Start | undefined
+  readonly environment: Environment
+  readonly files: FileSystem
+  readonly store: ObjectStore
+  readonly head: HeadStore
+  readonly slots: SlotProvider
+  readonly snapshotWriter: SnapshotWriter
+  readonly snapshotReader: SnapshotReader
+  readonly observer?: CoordinatorObserver
+}
+
+/** What a terminal or a test may watch. */
+export interface CoordinatorObserver {
+  began?(head: Head, restorePoint: RestorePoint): void
+  running?(): void
+  checkpointCompleted?(completed: CompletedSnapshot): void
+  restarting?(failure: { readonly message: string; readonly inMs: number; readonly tasks: number }): void
+}
+
+export type JobOutcome =
+  | { readonly kind: 'finished' }
+  | { readonly kind: 'suspended' }
+  | { readonly kind: 'cancelled' }
+  | { readonly kind: 'failed'; readonly reason: string }
+  /** Another coordinator owns the job, or ended it. */
+  | { readonly kind: 'fenced'; readonly head: Head }
+  /** This start had ended already; permitted commits were carried out. */
+  | { readonly kind: 'ended'; readonly head: Head }
+
+export class JobCoordinator {
+  readonly #options: JobCoordinatorOptions
+  readonly #interruptions = new Interruptions()
+  #parts: Parts | undefined
+
+  constructor(options: JobCoordinatorOptions) {
+    this.#options = options
+  }
+
+  /** Runs the job to its end. Rejects when HEAD or the restore point cannot be read, or the job cannot begin. */
+  async run(): Promise<JobOutcome> {
+    const { head: headStore, environment, graph, start, job } = this.#options
+    const keeper = await HeadKeeper.open(headStore, environment)
+    const begun = await beginJob({ keeper, graph, job, start })
+    if (begun.outcome === 'ended') return this.#finishEnded(keeper, begun.head)
+    if (begun.outcome === 'fenced') return { kind: 'fenced', head: begun.head }
+    this.#parts = await this.#assemble(keeper, begun.head)
+    try {
+      return await this.#lifecycle(this.#parts)
+    } finally {
+      await this.#tearDown(this.#parts)
+    }
+  }
+
+  /** Closes HEAD and ends the tasks; the next start goes on from the newest checkpoint. */
+  suspend(): void {
+    this.#interruptions.push({ type: 'suspend' })
+  }
+
+  /** The job is over and will not be resumed. */
+  cancel(): void {
+    this.#interruptions.push({ type: 'cancel' })
+  }
+
+  /** Takes a checkpoint as soon as none is pending. */
+  checkpoint(): void {
+    this.#parts?.checkpointing.handle({ type: 'checkpointRequested', request: undefined })
+  }
+
+  get execution(): Execution | undefined {
+    return this.#parts?.execution
+  }
+
+  get checkpoints(): CheckpointCoordinator | undefined {
+    return this.#parts?.core
+  }
+
+  // ---- the lifecycle ----
+
+  async #lifecycle(parts: Parts): Promise<JobOutcome> {
+    const { environment, graph } = this.#options
+    const strategy = createRestartStrategy(graph.settings.restartStrategy, environment.random, parts.restartsBefore)
+    let scope: readonly TaskId[] = parts.placement.tasks.map(({ task }) => task)
+    for (;;) {
+      if (scope.length > 0) await this.#restartOrReport(parts, scope)
+      const interruption = await this.#interruptions.next()
+      if (interruption.type !== 'failure') return this.#end(parts, interruption)
+      strategy.onRunning(parts.runningSinceMs, environment.clock.nowMs())
+      const failover = await this.#fail(parts, interruption.failure)
+      if (failover === undefined) {
+        scope = []
+        continue
+      }
+      const decision = interruption.failure.error.retry
+        ? strategy.onFailure(environment.clock.nowMs())
+        : { fail: 'the error is not one that a restart mends' }
+      if ('fail' in decision) return this.#giveUp(parts, `${decision.fail}: ${interruption.failure.error.message}`)
+      this.#options.observer?.restarting?.({ message: interruption.failure.error.message, inMs: decision.restartInMs, tasks: failover.length })
+      environment.log('warn', 'restarting', { tasks: failover.length, inMs: decision.restartInMs, error: interruption.failure.error.message })
+      const ended = await this.#interruptions.waitOut(decision.restartInMs, environment.clock)
+      if (ended !== undefined) return this.#end(parts, ended)
+      const answer = await parts.keeper.update(countRestart)
+      if (answer.outcome !== 'won') return { kind: 'fenced', head: answer.head }
+      scope = failover
+    }
+  }
+
+  /** Ends what must go together; undefined when the failure is of an earlier life. */
+  async #fail(parts: Parts, failure: Failure): Promise<readonly TaskId[] | undefined> {
+    const { graph } = this.#options
+    const strategy = graph.settings.failoverStrategy
+    const scope = failoverScope({ graph, strategy, placement: parts.placement, failed: failure.tasks })
+    if (scope.tasks.length === 0) return undefined
+    parts.runningSinceMs = undefined
+    parts.checkpointing.handle({ type: 'subtasksLost', tasks: scope.tasks })
+    await parts.execution.terminate(scope.slots)
+    parts.execution.renew(scope.tasks)
+    // Failures that the ended slots still reported belong to this one.
+    this.#interruptions.dropFailuresOf(scope.slots)
+    return scope.tasks
+  }
+
+  /** A store that does not answer now is a failure like another: the restart strategy decides. Anything else ends the coordinator. */
+  async #restartOrReport(parts: Parts, tasks: readonly TaskId[]): Promise<void> {
+    try {
+      await this.#restart(parts, tasks)
+    } catch (error) {
+      if (!(error instanceof MillraceError) || !error.retry) throw error
+      const failure = { tasks, slots: new Set(tasks.map((task) => parts.execution.slotNumberOf(task))), error: serialize(error) }
+      this.#interruptions.push({ type: 'failure', failure })
+    }
+  }
+
+  async #restart(parts: Parts, tasks: readonly TaskId[]): Promise<void> {
+    const { graph, job } = this.#options
+    // Rule 4: every restore waits for a swap in flight and reads HEAD again.
+    await parts.checkpointing.quiet()
+    await parts.keeper.settled()
+    const head = (await parts.keeper.read())!
+    const plan = await readRestorePoint(this.#options, head)
+    // Sinks of wholly finished vertices run no more: what HEAD permits of them is committed here (rule 23).
+    await parts.commits.commitWithoutWriters(plan.committablesWithoutWriter)
+    await parts.enumerators.restore(tasks, plan)
+    parts.checkpointing.setFinalsOfRestorePoint(plan.finals)
+    parts.restoredFrom = plan.id
+    const deployments = deploymentsOf({ graph, job, tasks, execution: parts.execution, plan, newestKnown: parts.newestId() })
+    parts.execution.deploy(deployments)
+  }
+
+  async #end(parts: Parts, interruption: Exclude<Interruption, { type: 'failure' }>): Promise<JobOutcome> {
+    switch (interruption.type) {
+      case 'fenced':
+        return { kind: 'fenced', head: interruption.head }
+      case 'failJob':
+        return this.#giveUp(parts, interruption.reason)
+      case 'broken':
+        throw interruption.error
+      case 'suspend':
+        await parts.keeper.update(close)
+        return { kind: 'suspended' }
+      case 'cancel':
+        await parts.keeper.update((head) => cancel(head, { deleted: false }))
+        return { kind: 'cancelled' }
+      case 'finished': {
+        const answer = await parts.keeper.update(finish)
+        if (answer.outcome !== 'won') return { kind: 'fenced', head: answer.head }
+        parts.execution.broadcast({ type: 'shutdown' })
+        return { kind: 'finished' }
+      }
+      default:
+        return unreachable(interruption)
+    }
+  }
+
+  async #giveUp(parts: Parts, reason: string): Promise<JobOutcome> {
+    const answer = await parts.keeper.update((head) => fail(head, reason))
+    return answer.outcome === 'won' ? { kind: 'failed', reason } : { kind: 'fenced', head: answer.head }
+  }
+
+  /** Rule 2: an ended start runs nothing; it finishes the commits that HEAD permits. */
+  async #finishEnded(keeper: HeadKeeper, head: Head): Promise<JobOutcome> {
+    if (head.unconfirmed === undefined) return { kind: 'ended', head }
+    const { graph, job, environment, files } = this.#options
+    const commits = new Commits({ graph, job, environment, files, keeper })
+    await commits.commitWithoutWriters(await readPermittedCommits(this.#options, head.unconfirmed))
+    await commits.confirmAmending(head.unconfirmed.id)
+    return { kind: 'ended', head }
+  }
+
+  // ---- putting it together ----
+
+  async #assemble(keeper: HeadKeeper, head: Head): Promise<Parts> {
+    const { graph, job, environment, files, store, slots, snapshotWriter, observer } = this.#options
+    const { settings } = graph
+    const ids = new ReservedIds()
+    const block = await keeper.reserveIds(idBlockSize)
+    if (block.outcome !== 'won') throw coordinatorError('MR-O16', `Incarnation ${head.incarnation}.`)
+    ids.add(block)
+    const placement = placeTasks(graph)
+    const execution: Execution = new Execution({
+      graph, job, incarnation: head.incarnation, environment, placement, slots,
+      onMessage: (message) => this.#receive(message),
+      onFailure: (failure) => this.#interruptions.push({ type: 'failure', failure }),
+    })
+    const enumerators = new Enumerators({
+      graph, environment, files,
+      send: (task, message) => execution.send(task, message),
+      fail: (vertex, error) => this.#interruptions.push({ type: 'failure', failure: enumeratorFailure(vertex, error, execution) }),
+    })
+    const commits = new Commits({ graph, job, environment, files, keeper })
+    commits.onAllConfirmed = () => this.#finishIfDone()
+    const core = createCheckpointCoordinator(
+      topologyOf(graph),
+      {
+        intervalMs: settings.checkpointIntervalMs,
+        timeoutMs: settings.checkpointTimeoutMs,
+        minPauseMs: settings.minPauseMs,
+        savepointTimeoutMs,
+        tolerableFailures: settings.tolerableFailures,
+        maxConcurrent: 1,
+      },
+      ids,
+      environment.planted,
+    )
+    const cleanup = new Cleanup({ store, keeper, environment, incarnation: head.incarnation, commits, execution })
+    const checkpointing = new Checkpointing({
+      core, ids, keeper, store, writer: snapshotWriter, environment, graph, job, start: head.start, incarnation: head.incarnation, execution, enumerators,
+      onCompleted: (completed) => this.#completed(completed),
+      onStepped: () => this.#finishIfDone(),
+      onOrphan: (id, snapshot) => cleanup.orphans.add(id, snapshot),
+      onFailJob: (reason) => this.#interruptions.push({ type: 'failJob', reason }),
+      onFenced: (fencedBy) => this.#interruptions.push({ type: 'fenced', head: fencedBy }),
+      onBroken: (error) => this.#interruptions.push({ type: 'broken', error }),
+    })
+    execution.renew(placement.tasks.map(({ task }) => task))
+    observer?.began?.(head, head.restoredFrom)
+    let newest = block.from - 1
+    return {
+      keeper, placement, execution, enumerators, commits, core, checkpointing, cleanup,
+      restartsBefore: head.restarts,
+      restoredFrom: undefined,
+      runningSinceMs: undefined,
+      newestId: () => {
+        newest = Math.max(newest, core.pending?.id ?? 0, core.lastCompleted ?? 0)
+        return newest as CheckpointId
+      },
+    }
+  }
+
+  async #tearDown(parts: Parts): Promise<void> {
+    parts.checkpointing.close()
+    parts.enumerators.close()
+    parts.commits.close()
+    await parts.execution.terminateAll()
+  }
+
+  // ---- what slots say ----
+
+  #receive(message: FromSlot): void {
+    const parts = this.#parts!
+    switch (message.type) {
+      case 'running':
+        parts.enumerators.readerRuns(message.task)
+        return this.#startIfAllRun(parts)
+      case 'acknowledged':
+      case 'declined':
+      case 'waitsForCheckpoint':
+        return parts.checkpointing.handle(message)
+      case 'finished': {
+        // A vertex that was wholly finished in the restore point ran nothing: its final state is the one that is stored.
+        const snapshot = parts.checkpointing.finalOf(taskKey(message.task)) ?? message.snapshot
+        parts.checkpointing.handle({ ...message, snapshot })
+        this.#startIfAllRun(parts)
+        return this.#finishIfDone()
+      }
+      case 'requestSplit':
+        return parts.enumerators.requestSplit(message.task)
+      case 'committed':
+        return parts.commits.committed(taskKey(message.task), message.id)
+      case 'splitFinished':
+      case 'registered':
+      case 'failed':
+      case 'report':
+        return undefined
+      default:
+        return unreachable(message)
+    }
+  }
+
+  #startIfAllRun(parts: Parts): void {
+    if (!parts.execution.allRunning || parts.runningSinceMs !== undefined) return
+    parts.runningSinceMs = this.#options.environment.clock.nowMs()
+    parts.checkpointing.handle({ type: 'allRunning', attempts: parts.execution.attempts() })
+    parts.commits.restored(parts.restoredFrom)
+    this.#options.observer?.running?.()
+    void parts.cleanup.sweep()
+  }
+
+  #completed(completed: CompletedSnapshot): void {
+    const parts = this.#parts!
+    this.#options.observer?.checkpointCompleted?.(completed)
+    if (completed.collected.kind === 'savepoint') return
+    parts.enumerators.completed(completed.manifest.id)
+    parts.commits.permitted(completed.collected)
+    void parts.cleanup.afterCompleted(completed, objectsOfCollected(completed.collected))
+  }
+
+  #finishIfDone(): void {
+    const parts = this.#parts
+    if (parts === undefined || !parts.execution.allFinished || !parts.commits.allConfirmed || parts.core.pending !== undefined) return
+    this.#interruptions.push({ type: 'finished' })
+  }
+}
+
+interface Parts {
+  readonly keeper: HeadKeeper
+  readonly placement: ReturnType<typeof placeTasks>
+  readonly execution: Execution
+  readonly enumerators: Enumerators
+  readonly commits: Commits
+  readonly core: CheckpointCoordinator
+  readonly checkpointing: Checkpointing
+  readonly cleanup: Cleanup
+  readonly restartsBefore: number
+  readonly newestId: () => CheckpointId
+  restoredFrom: CheckpointId | undefined
+  runningSinceMs: number | undefined
+}
+
+function enumeratorFailure(vertex: VertexId, error: unknown, execution: Execution): Failure {
+  const entries = [...execution.tasks.values()].filter(({ task }) => task.vertex === vertex)
+  return { tasks: entries.map(({ task }) => task), slots: new Set(entries.map(({ slot }) => slot)), error: serialize(error) }
+}
+
+function serialize(error: unknown): SerializedError {
+  const known = error instanceof Error ? error : new Error(String(error))
+  const row = known instanceof MillraceError ? { code: known.code, retry: known.retry } : { code: undefined, retry: true }
+  return { name: known.name, message: known.message, stack: known.stack, ...row }
+}

@@ -1,0 +1,165 @@
+// From a job to its graph: run the job function, settle what it left open, chain, and write vertices and edges down.
+
+import { z } from 'zod'
+import { edgeId, vertexId } from '../base/ids.ts'
+import type { EdgeId } from '../base/ids.ts'
+import { MillraceError } from '../base/errors.ts'
+import type { OperatorFactory } from '../operators/contract.ts'
+import { chainsOf, isForward } from './chaining.ts'
+import type { Chain } from './chaining.ts'
+import type {
+  ChainedOperator,
+  JobEdge,
+  JobGraph,
+  JobSettings,
+  JobVertex,
+  OutputTarget,
+  Partitioning,
+} from './contract.ts'
+import type { Job } from './define-job.ts'
+import { jobError } from './errors.ts'
+import { graphHash } from './graph-hash.ts'
+import { RecordingEnvironment } from './job-environment.ts'
+import { settingsOf } from './settings.ts'
+import { settleNodes } from './settle-nodes.ts'
+import type { SettledNode } from './settle-nodes.ts'
+
+export interface BuildOptions {
+  /** Of operators that do not set theirs; wins over env.config.parallelism. */
+  readonly parallelism?: number | undefined
+  /** As given by the user; checked by the job's schema. */
+  readonly args?: unknown
+  /** For jobs that do not name themselves. */
+  readonly name?: string
+  /** Win over env.config: what a command or a test says. */
+  readonly settings?: Partial<JobSettings>
+}
+
+/** Throws MR-J… for whatever is wrong in the job file; the same job and options give the same graph and hash in every process. */
+export function buildGraph(job: Job, options: BuildOptions): JobGraph {
+  const args = checkedArgs(job, options.args)
+  const env = new RecordingEnvironment()
+  run(job, env, args)
+  const settings = settingsOf(env.config, options.settings)
+  const { maxParallelism } = env.config
+  const parallelism = options.parallelism ?? env.config.parallelism ?? 1
+  const nodes = settleNodes(env.nodes, { config: env.config, autoUid: settings.autoUid, parallelism })
+  const { vertices, edges } = writeDown(nodes, maxParallelism, settings)
+  const hash = graphHash({ vertices, edges, maxParallelism, args, states: statesOf(nodes) })
+  return { name: job.name ?? options.name ?? 'job', maxParallelism, vertices, edges, hash, settings }
+}
+
+function checkedArgs(job: Job, given: unknown): unknown {
+  if (job.args === undefined) {
+    const none = given === undefined || (typeof given === 'object' && given !== null && Object.keys(given).length === 0)
+    if (!none) throw jobError('MR-J01', 'This job takes none.')
+    return undefined
+  }
+  const parsed = job.args.safeParse(given ?? {})
+  if (!parsed.success) throw jobError('MR-J01', `${z.prettifyError(parsed.error)}\n`, parsed.error)
+  return parsed.data
+}
+
+function run(job: Job, env: RecordingEnvironment, args: unknown): void {
+  let result: unknown
+  try {
+    result = (job.define as unknown as (env: RecordingEnvironment, args: unknown) => unknown)(env, args)
+  } catch (error) {
+    throw error instanceof MillraceError ? error : jobError('MR-J10', `${String(error)}.`, error)
+  }
+  if (!(result instanceof Promise)) return
+  // What the function still throws has no reader any more; the error below says all.
+  result.catch(() => {})
+  throw jobError('MR-J11', '')
+}
+
+interface Written {
+  readonly vertices: JobVertex[]
+  readonly edges: JobEdge[]
+}
+
+function writeDown(nodes: readonly SettledNode[], maxParallelism: number, settings: JobSettings): Written {
+  const chains = chainsOf(nodes)
+  const chainOf = new Map(chains.flatMap((chain) => chain.members.map((member) => [member, chain] as const)))
+  const edges: JobEdge[] = []
+  /** By producer. */
+  const targets = new Map<SettledNode, OutputTarget[]>(nodes.map((node) => [node, []]))
+  const inputs = new Map<Chain, EdgeId[]>(chains.map((chain) => [chain, []]))
+  for (const chain of chains) {
+    for (const [index, member] of chain.members.entries()) {
+      for (const input of member.node.spec.inputs) {
+        const producer = nodes[input.node.index]!
+        if (index > 0) {
+          targets.get(producer)!.push({ tag: input.tag, to: 'chained', operator: index })
+          continue
+        }
+        const edge = edgeId(edges.length)
+        edges.push({
+          id: edge,
+          source: vertexId(chainOf.get(producer)!.members[0]!.uid),
+          target: vertexId(member.uid),
+          partitioning: partitioningOf(input.partitioning, isForward(input, producer, member)),
+          keySelector: input.keySelector,
+          type: input.type,
+        })
+        targets.get(producer)!.push({ tag: input.tag, to: 'edge', edge })
+        inputs.get(chain)!.push(edge)
+      }
+    }
+  }
+  const vertices = chains.map((chain) =>
+    vertexOf(chain, { inputs: inputs.get(chain)!, targets, maxParallelism, settings }),
+  )
+  return { vertices, edges }
+}
+
+function partitioningOf(asked: 'rebalance' | 'hash' | undefined, forward: boolean): Partitioning {
+  return asked ?? (forward ? 'forward' : 'rebalance')
+}
+
+interface VertexParts {
+  readonly inputs: readonly EdgeId[]
+  readonly targets: ReadonlyMap<SettledNode, readonly OutputTarget[]>
+  readonly maxParallelism: number
+  readonly settings: JobSettings
+}
+
+function vertexOf(chain: Chain, parts: VertexParts): JobVertex {
+  const head = chain.members[0]!
+  const outputs = chain.members.flatMap((member) => parts.targets.get(member)!)
+  return {
+    id: vertexId(head.uid),
+    name: chain.members.map((member) => member.name).join(' → '),
+    parallelism: head.parallelism,
+    maxParallelism: parts.maxParallelism,
+    slotSharingGroup: head.slotSharingGroup,
+    chain: chain.members.map((member) => operatorOf(member, parts.targets.get(member)!, parts.settings)),
+    keySelector: head.node.spec.inputs[0]?.keySelector,
+    inputs: parts.inputs,
+    outputs: outputs.flatMap((target) => (target.to === 'edge' ? [target.edge] : [])),
+  }
+}
+
+function operatorOf(node: SettledNode, outputs: readonly OutputTarget[], settings: JobSettings): ChainedOperator {
+  return { uid: node.uid, uidGiven: node.uidGiven, name: node.name, factory: factoryOf(node, settings), outputs }
+}
+
+function factoryOf(node: SettledNode, settings: JobSettings): OperatorFactory {
+  const { work } = node.node.spec
+  switch (work.kind) {
+    case 'source':
+      return { kind: 'source', source: work.source, watermarks: work.watermarks }
+    case 'operator':
+      return { kind: 'operator', create: work.create, twoPhase: false }
+    case 'sink': {
+      const twoPhase = work.sink.createCommitter !== undefined
+      return { kind: 'operator', create: () => work.create(settings), twoPhase, ...(twoPhase && { sink: work.sink }) }
+    }
+    default:
+      return work satisfies never
+  }
+}
+
+function statesOf(nodes: readonly SettledNode[]): Map<string, SettledNode['node']['spec']['states']> {
+  return new Map(nodes.map((node) => [node.uid, node.node.spec.states]))
+}

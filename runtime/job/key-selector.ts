@@ -1,0 +1,43 @@
+// keyBy's function, with what it gives checked where it is cheap: a wrong key must not reach the hash.
+
+import { MillraceError } from '../base/errors.ts'
+import type { Key } from '../record/contract.ts'
+import { operatorError } from '../operators/errors.ts'
+import { isPromise } from '../operators/user-code.ts'
+import { jobError } from './errors.ts'
+
+/** Throws MR-J09 for undefined, NaN, null or an object, naming the place of the keyBy; called by partitioners and by the keyed task. */
+export function checkedKeySelector(selector: (value: unknown) => unknown, location: string): (value: unknown) => Key {
+  return (value) => {
+    let key: unknown
+    try {
+      key = selector(value)
+    } catch (error) {
+      if (error instanceof MillraceError) throw error
+      throw operatorError('MR-J50', `The key selector at ${location}: ${String(error)}.`, error)
+    }
+    if (typeof key === 'string' || isKey(key)) return key
+    if (isPromise(key)) throw operatorError('MR-J51', `The key selector at ${location}.`)
+    throw jobError('MR-J09', `keyBy at ${location} gave ${show(key)}.`)
+  }
+}
+
+function isKey(key: unknown): key is Key {
+  switch (typeof key) {
+    case 'string':
+    case 'bigint':
+    case 'boolean':
+      return true
+    case 'number':
+      return !Number.isNaN(key)
+    default:
+      if (!Array.isArray(key)) return false
+      for (let index = 0; index < key.length; index++) if (!isKey(key[index])) return false
+      return true
+  }
+}
+
+function show(key: unknown): string {
+  if (Array.isArray(key)) return `[${key.map(show).join(', ')}]`
+  return typeof key === 'object' && key !== null ? 'an object' : String(key)
+}

@@ -1,0 +1,101 @@
+// A stream dealt out by key: what needs state begins here.
+
+import { KeyedProcessOperator } from '../operators/keyed-process.ts'
+import type { AnyKeyedProcessFunction, KeyedProcessFunction, StateDeclaration } from '../operators/keyed-process.ts'
+import { RollingAggregateOperator, rollingAggregateState } from '../operators/rolling-aggregate.ts'
+import { RollingReduceOperator, rollingReduceState } from '../operators/rolling-reduce.ts'
+import { typeOfSchema } from '../operators/stream-schema.ts'
+import type { StreamSchema } from '../operators/stream-schema.ts'
+import type { WindowAssigner } from '../operators/window-assigner.ts'
+import type { TypeInfo } from '../record/contract.ts'
+import type { AggregateFunction, DeepReadonly, StateDescriptor } from '../state/contract.ts'
+import { commonType } from './common-type.ts'
+import { aggregateFunctions, functionsOf } from './stream-builder.ts'
+import type { StreamBuilder, UserFunctions } from './stream-builder.ts'
+import type { StreamInput } from './stream-node.ts'
+import type { OperatorStream, OutputOptions } from './stream.ts'
+import { WindowedStream } from './windowed-stream.ts'
+
+export interface AggregateOptions<Accumulator, Result> {
+  /** Of the accumulator in state; without it, it describes itself. */
+  readonly accumulator?: StreamSchema<Accumulator>
+  /** Of the results. */
+  readonly schema?: StreamSchema<Result>
+}
+
+export class KeyedStream<K, T> {
+  readonly #builder: StreamBuilder
+  readonly #inputs: readonly StreamInput[]
+  readonly #functions: UserFunctions
+
+  constructor(builder: StreamBuilder, inputs: readonly StreamInput[], functions: UserFunctions) {
+    this.#builder = builder
+    this.#inputs = inputs
+    this.#functions = functions
+  }
+
+  /** State and timers per key. The schema types `emit`. */
+  process<Out = unknown, States extends StateDeclaration = StateDeclaration>(
+    process: KeyedProcessFunction<K, T, States, Out>,
+    options: OutputOptions<Out> = {},
+  ): OperatorStream<Out> {
+    const shared = process as unknown as AnyKeyedProcessFunction
+    return this.#operator<Out>({
+      kind: 'process',
+      create: () => new KeyedProcessOperator(shared),
+      output: typeOfSchema('process output', options.schema) as TypeInfo<unknown>,
+      states: Object.values(process.state ?? {}),
+      functions: functionsOf(process, ['process', 'onTimer']),
+    })
+  }
+
+  /** Combines each record with its key's result so far, and emits the new result. The function changes neither argument. */
+  reduce(reduce: (left: DeepReadonly<T>, right: DeepReadonly<T>) => T | DeepReadonly<T>): OperatorStream<T> {
+    const output = commonType(this.#inputs)
+    const state = rollingReduceState(output)
+    const untyped = reduce as (left: unknown, right: unknown) => unknown
+    return this.#operator<T>({
+      kind: 'reduce',
+      create: () => new RollingReduceOperator(untyped, state),
+      output,
+      states: [state],
+      functions: { reduce },
+    })
+  }
+
+  /** Adds each record to its key's accumulator and emits the result so far, which must not be the accumulator itself. */
+  aggregate<Accumulator, Result>(
+    aggregate: AggregateFunction<DeepReadonly<T>, Accumulator, Result>,
+    options: AggregateOptions<NoInfer<Accumulator>, NoInfer<Result>> = {},
+  ): OperatorStream<Result> {
+    const accumulator = typeOfSchema('accumulator', options.accumulator) as TypeInfo<unknown>
+    const state = rollingAggregateState(aggregate, accumulator)
+    return this.#operator<Result>({
+      kind: 'aggregate',
+      create: () => new RollingAggregateOperator(state),
+      output: typeOfSchema('aggregate output', options.schema) as TypeInfo<unknown>,
+      states: [state],
+      functions: functionsOf(aggregate, aggregateFunctions),
+    })
+  }
+
+  /** Event-time windows of each key. */
+  window(assigner: WindowAssigner): WindowedStream<K, T> {
+    return new WindowedStream({ builder: this.#builder, inputs: this.#inputs, functions: this.#functions, assigner })
+  }
+
+  #operator<Out>(step: {
+    readonly kind: string
+    readonly create: () => KeyedProcessOperator | RollingReduceOperator | RollingAggregateOperator
+    readonly output: TypeInfo<unknown>
+    readonly states: readonly StateDescriptor[]
+    readonly functions: UserFunctions
+  }): OperatorStream<Out> {
+    const { kind, create, output, states } = step
+    const functions = { ...this.#functions, ...step.functions }
+    return this.#builder.operator<Out>(
+      { kind, inputs: this.#inputs, work: { kind: 'operator', create }, output, stateful: true, states },
+      functions,
+    )
+  }
+}

@@ -1,0 +1,99 @@
+// env.config: what a job says about its checkpoints, restarts and limits, with the defaults.
+
+import type { JobSettings, RestartStrategySettings } from './contract.ts'
+import { jobError } from './errors.ts'
+
+/** Set in the job function: `env.config.checkpointIntervalMs = 5_000`. */
+export interface JobConfig {
+  /** From one trigger to the next, ms; undefined: no periodic checkpoints. Default 10 s. */
+  checkpointIntervalMs: number | undefined
+  /** A checkpoint not complete by then is aborted. Default 10 min. */
+  checkpointTimeoutMs: number
+  /** Between the end of one snapshot and the next trigger. Default 0. */
+  minPauseMs: number
+  /** Failed checkpoints in a row that the job bears; one more fails it. Default Infinity. */
+  tolerableFailures: number
+  /** Completed checkpoints that are kept. Default 3. */
+  retained: number
+  /** Default exponential-delay from 1 s to 1 min, factor 1.5, reset after 10 min without failure, jitter 0.1. */
+  restartStrategy: RestartStrategySettings
+  /** What restarts with a failed subtask. Default region: whatever is connected to it. */
+  failoverStrategy: 'region' | 'full'
+  /** Whether operators with state may go without uid; their state is then lost when the graph changes around them. Default false. */
+  autoUid: boolean
+  /** Longest time a record waits in a buffer for others, ms; 0: none. Default 100 ms. */
+  bufferTimeoutMs: number
+  /** Whether emitted records are frozen, so that changing one is an error. Default: in local mode and the test kit. */
+  freezeRecords: boolean
+  /** How long a permitted commit is tried before the job stops and asks. Default 5 min. */
+  commitDeadlineMs: number
+  /** How long a channel may be without progress before its attempt fails. Default 2 min. */
+  channelDeadlineMs: number
+  /** Of operators that do not set theirs. Default: what the command says, else 1. */
+  parallelism: number | undefined
+  /** Number of key groups; keyed state cannot be restored under another one. 1 to 32768. Default 128. */
+  maxParallelism: number
+}
+
+export function defaultConfig(): JobConfig {
+  return {
+    checkpointIntervalMs: 10_000,
+    checkpointTimeoutMs: 600_000,
+    minPauseMs: 0,
+    tolerableFailures: Number.POSITIVE_INFINITY,
+    retained: 3,
+    restartStrategy: {
+      type: 'exponential-delay',
+      initialDelayMs: 1_000,
+      maxDelayMs: 60_000,
+      multiplier: 1.5,
+      resetAfterMs: 600_000,
+      jitter: 0.1,
+    },
+    failoverStrategy: 'region',
+    autoUid: false,
+    bufferTimeoutMs: 100,
+    freezeRecords: true,
+    commitDeadlineMs: 300_000,
+    channelDeadlineMs: 120_000,
+    parallelism: undefined,
+    maxParallelism: 128,
+  }
+}
+
+/** Throws MR-J08 naming the first setting that is out of its range. */
+export function settingsOf(config: JobConfig, overrides: Partial<JobSettings> = {}): JobSettings {
+  const { parallelism: _, maxParallelism, ...configured } = config
+  const settings: JobSettings = { ...configured, ...overrides }
+  if (settings.checkpointIntervalMs !== undefined)
+    check('checkpointIntervalMs', settings.checkpointIntervalMs, { min: 1 })
+  check('checkpointTimeoutMs', settings.checkpointTimeoutMs, { min: 1 })
+  check('minPauseMs', settings.minPauseMs, { min: 0 })
+  if (settings.tolerableFailures !== Number.POSITIVE_INFINITY)
+    check('tolerableFailures', settings.tolerableFailures, { min: 0 })
+  check('retained', settings.retained, { min: 1 })
+  check('bufferTimeoutMs', settings.bufferTimeoutMs, { min: 0 })
+  check('commitDeadlineMs', settings.commitDeadlineMs, { min: 1 })
+  check('channelDeadlineMs', settings.channelDeadlineMs, { min: 1 })
+  check('maxParallelism', maxParallelism, { min: 1, max: 32_768 })
+  checkRestartStrategy(settings.restartStrategy)
+  return settings
+}
+
+function checkRestartStrategy(strategy: RestartStrategySettings): void {
+  for (const [name, value] of Object.entries(strategy)) {
+    if (name === 'type') continue
+    const fraction = name === 'multiplier' || name === 'jitter'
+    const valid = fraction ? value >= (name === 'multiplier' ? 1 : 0) : Number.isSafeInteger(value) && value >= 0
+    if (!valid) throw jobError('MR-J08', `restartStrategy.${name} is ${String(value)}.`)
+  }
+}
+
+function check(name: string, value: number, range: { readonly min: number; readonly max?: number }): void {
+  const max = range.max ?? Number.MAX_SAFE_INTEGER
+  if (Number.isSafeInteger(value) && value >= range.min && value <= max) return
+  throw jobError(
+    'MR-J08',
+    `env.config.${name} is ${String(value)}; it must be a whole number from ${range.min} to ${max}.`,
+  )
+}

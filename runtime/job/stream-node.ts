@@ -1,0 +1,57 @@
+// The logical graph that the stream API writes down: one node per operator, before parallelism, uids and chains are settled.
+
+import type { Source, Sink, WatermarkStrategy } from '../connectors/contract.ts'
+import type { StreamOperator } from '../operators/contract.ts'
+import type { Key, TypeInfo } from '../record/contract.ts'
+import type { StateDescriptor } from '../state/contract.ts'
+import type { JobSettings } from './contract.ts'
+
+/** One of a node's inputs: an output of another node and how its records are dealt out. */
+export interface StreamInput {
+  readonly node: StreamNode
+  /** undefined: the main output. */
+  readonly tag: string | undefined
+  readonly type: TypeInfo<unknown>
+  /** undefined: forward where the parallelism is the same, else rebalance. */
+  readonly partitioning: 'rebalance' | 'hash' | undefined
+  readonly keySelector: ((value: unknown) => Key) | undefined
+}
+
+export type NodeWork =
+  | {
+      readonly kind: 'source'
+      readonly source: Source<unknown, unknown, unknown>
+      readonly watermarks: WatermarkStrategy<unknown>
+    }
+  | { readonly kind: 'operator'; readonly create: () => StreamOperator }
+  | { readonly kind: 'sink'; readonly sink: Sink<unknown>; readonly create: (settings: JobSettings) => StreamOperator }
+
+export interface NodeSpec {
+  /** What the operator is, in a word: map, window …; names it until the user does, and goes into a generated uid. */
+  readonly kind: string
+  readonly inputs: readonly StreamInput[]
+  readonly work: NodeWork
+  /** Of the main output; undefined for sinks. */
+  readonly output: TypeInfo<unknown> | undefined
+  /** Has something to be found again by uid. */
+  readonly stateful: boolean
+  readonly states: readonly StateDescriptor[]
+}
+
+/** What the fluent methods set. */
+export interface NodeOptions {
+  uid?: string
+  name?: string
+  parallelism?: number
+  slotSharingGroup?: string
+  chaining: boolean
+}
+
+export interface StreamNode {
+  /** Place in the order of making; inputs have smaller ones. */
+  readonly index: number
+  readonly spec: NodeSpec
+  readonly options: NodeOptions
+  /** Where in the user's file it was made. */
+  readonly location: string
+}

@@ -1,0 +1,21 @@
+// Errors of running a job on one machine.
+
+import { errorsOf } from '../base/errors.ts'
+import type { ErrorRow } from '../base/errors.ts'
+
+export const localErrors = {
+  'MR-L01': {
+    meaning: 'The job file could not be loaded.',
+    who: 'user',
+    retry: false,
+    remedy: 'Mend what the message says; a job file is plain TypeScript without enums, namespaces and parameter properties, and imports carry their .ts.',
+  },
+  'MR-L02': {
+    meaning: 'A slot thread ended with an error outside any subtask.',
+    who: 'user',
+    retry: true,
+    remedy: 'Look for timers, event handlers or promises in the job that nobody awaits; the thread is started again.',
+  },
+} as const satisfies Record<string, ErrorRow>
+
+export const localError = errorsOf(localErrors)

@@ -1,0 +1,112 @@
+// A whole job in one process tree: the coordinator here, its slots in threads, a directory as the store. No server.
+
+import type { Environment } from '../base/environment.ts'
+import type { JobId } from '../base/ids.ts'
+import { SnapshotDownloader } from '../checkpoint/snapshot-reader.ts'
+import { SnapshotUploader } from '../checkpoint/snapshot-writer.ts'
+import { JobCoordinator } from '../coordinator/job-coordinator.ts'
+import type { CoordinatorObserver } from '../coordinator/job-coordinator.ts'
+import { placeTasks } from '../coordinator/placement.ts'
+import { buildGraph } from '../job/build-graph.ts'
+import type { JobGraph, JobSettings } from '../job/contract.ts'
+import { decodeHead } from '../storage/head-format.ts'
+import { decideLocalIdentity } from '../storage/local-identity.ts'
+import type { LocalIdentity, NumberedFolder } from '../storage/local-identity.ts'
+import { attachLocalStores, openLocalStores } from '../storage/local-stores.ts'
+import { LOCAL_ROOT, joinPath, localJobId, localStoreFolder, parseLocalJobFolder } from '../storage/paths.ts'
+import { plannedFailpoints } from './failpoint-plan.ts'
+import type { FailpointPlan } from './failpoint-plan.ts'
+import { loadJob } from './job-module.ts'
+import { NodeFiles } from './platform/node-files.ts'
+import { realEnvironment } from './platform/real-environment.ts'
+import type { LogSink } from './platform/real-environment.ts'
+import { ThreadSlots } from './thread-slots.ts'
+
+export interface LocalJobOptions {
+  /** Absolute. */
+  readonly jobFile: string
+  /** The job's name: names its folder below `.millrace` (rule 28). */
+  readonly name: string
+  readonly args: unknown
+  readonly parallelism: number | undefined
+  readonly settings: Partial<JobSettings>
+  /** The working folder. */
+  readonly folder: string
+  readonly log: LogSink
+  readonly failpoints: FailpointPlan
+  readonly observer?: CoordinatorObserver
+}
+
+export interface LocalJob {
+  readonly coordinator: JobCoordinator
+  readonly slots: ThreadSlots
+  readonly graph: JobGraph
+  readonly identity: LocalIdentity
+  readonly storeFolder: string
+}
+
+/** Loads and checks everything that can be checked before anything runs. `coordinator.run()` then runs it. */
+export async function prepareLocalJob(options: LocalJobOptions): Promise<LocalJob> {
+  const { jobFile, name, args, parallelism, settings, folder, log, failpoints } = options
+  const environment = realEnvironment({ log, failpoints: plannedFailpoints(failpoints, () => process.kill(process.pid, 'SIGKILL')) })
+  const job = await loadJob(jobFile)
+  const graph = buildGraph(job, { args, parallelism, settings, name })
+  const files = new NodeFiles()
+  const folders = await jobFolders({ files, folder, name, environment })
+  const identity = decideLocalIdentity({ name, folders, from: false })
+  const storeFolder = joinPath(folder, localStoreFolder(identity.job))
+  const stores = await openLocalStores({ files, folder: storeFolder, environment })
+  const slots = new ThreadSlots({
+    setup: {
+      job: identity.job,
+      jobFile,
+      jobName: name,
+      args,
+      parallelism,
+      settings,
+      storeFolder,
+      slotCount: placeTasks(graph).slotCount,
+      failpoints,
+    },
+    environment,
+    log,
+  })
+  const coordinator = new JobCoordinator({
+    graph,
+    job: identity.job,
+    start: undefined,
+    environment,
+    files,
+    store: stores.objects,
+    head: stores.head,
+    slots,
+    // The coordinator writes enumerators only; they have a small share of the room for inlined state.
+    snapshotWriter: new SnapshotUploader({ store: stores.objects, environment, writers: placeTasks(graph).slotCount + 1 }),
+    snapshotReader: new SnapshotDownloader({ store: stores.objects, environment }),
+    ...(options.observer === undefined ? {} : { observer: options.observer }),
+  })
+  return { coordinator, slots, graph, identity, storeFolder }
+}
+
+/** The job's folders with what their HEADs say; an unreadable one throws, it never counts as none. */
+async function jobFolders(options: {
+  readonly files: NodeFiles
+  readonly folder: string
+  readonly name: string
+  readonly environment: Environment
+}): Promise<NumberedFolder[]> {
+  const { files, folder, name, environment } = options
+  const root = joinPath(folder, LOCAL_ROOT)
+  if (!(await files.exists(root))) return []
+  const numbered: NumberedFolder[] = []
+  for (const entry of await files.list(root)) {
+    const number = parseLocalJobFolder(name, entry)
+    if (number === undefined) continue
+    const job: JobId = localJobId(name, number)
+    const { head: store } = attachLocalStores({ files, folder: joinPath(folder, localStoreFolder(job)), environment })
+    const read = await store.read()
+    const head = read === undefined ? undefined : decodeHead(read.bytes, `HEAD of ${job}`)
+    numbered.push({ number, head })
+  }
+  return numbered
+}

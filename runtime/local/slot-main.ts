@@ -1,0 +1,57 @@
+// A slot's thread: loads the job, builds its graph, and serves the coordinator over its port.
+
+import { isMainThread, parentPort, workerData } from 'node:worker_threads'
+import { invariant } from '../base/errors.ts'
+import { SnapshotDownloader } from '../checkpoint/snapshot-reader.ts'
+import { SnapshotUploader } from '../checkpoint/snapshot-writer.ts'
+import type { FromSlot, ToSlot } from '../control/contract.ts'
+import { createDirectLink } from '../control/direct-link.ts'
+import { buildGraph } from '../job/build-graph.ts'
+import { attachLocalStores } from '../storage/local-stores.ts'
+import { Slot, serializeError } from '../worker/slot.ts'
+import { loadJob } from './job-module.ts'
+import { plannedFailpoints } from './failpoint-plan.ts'
+import { NodeFiles } from './platform/node-files.ts'
+import { realEnvironment } from './platform/real-environment.ts'
+import { ThreadTransport } from './platform/thread-transport.ts'
+import type { PeerMessage, SlotSetup } from './slot-setup.ts'
+
+async function main(setup: SlotSetup): Promise<void> {
+  invariant(!isMainThread && parentPort !== null, 'slot-main runs in a thread of its own')
+  const control = createDirectLink<FromSlot, ToSlot>(setup.control)
+  const transport = new ThreadTransport(setup.slot)
+  parentPort.on('message', (message: PeerMessage) => {
+    if (message.type === 'peer') transport.addPeer(message.slot, message.port)
+    else transport.removePeer(message.slot)
+  })
+  const environment = realEnvironment({
+    log: (level, message, fields) => parentPort!.postMessage({ type: 'log', level, message, fields }),
+    failpoints: plannedFailpoints(setup.failpoints, () => process.kill(process.pid, 'SIGKILL')),
+  })
+  try {
+    const job = await loadJob(setup.jobFile)
+    const { args, parallelism, settings, jobName: name } = setup
+    const graph = buildGraph(job, { args, parallelism, settings, name })
+    const files = new NodeFiles()
+    const { objects: store } = attachLocalStores({ files, folder: setup.storeFolder, environment })
+    await store.open({ removeLeftovers: false })
+    const slot = new Slot({
+      slot: setup.slot,
+      job: setup.job,
+      graph,
+      environment,
+      files,
+      transport,
+      control,
+      snapshotWriter: new SnapshotUploader({ store, environment, writers: setup.slotCount }),
+      snapshotReader: new SnapshotDownloader({ store, environment }),
+    })
+    // A promise that nobody awaits leaves the thread in a state that nobody knows: it goes, with every subtask in it.
+    process.on('unhandledRejection', (reason) => slot.fail(reason))
+    process.on('uncaughtException', (error) => slot.fail(error))
+  } catch (error) {
+    control.send({ type: 'failed', task: undefined, attempt: undefined, error: serializeError(error) })
+  }
+}
+
+await main(workerData as SlotSetup)

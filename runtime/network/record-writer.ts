@@ -1,0 +1,107 @@
+// One edge's output of one subtask: which record goes to which channel. Events go to all of them.
+
+import { invariant, unreachable } from '../base/errors.ts'
+import { keyGroup } from '../base/ids.ts'
+import type { Partitioning } from '../job/contract.ts'
+import type { Key } from '../record/contract.ts'
+import type { StreamEvent } from '../record/element.ts'
+import { keyGroupOf, subtaskOfKeyGroup } from '../record/key-group.ts'
+import type { OutputChannel } from './contract.ts'
+
+export interface RecordWriterOptions {
+  readonly partitioning: Partitioning
+  /** forward: the one to the same subtask; else one to each consumer subtask, in their order. */
+  readonly channels: readonly OutputChannel[]
+  /** Where round robin begins, so that not all producers begin with the same consumer. */
+  readonly subtask: number
+  /** For hash. */
+  readonly keySelector: ((value: unknown) => Key) | undefined
+  /** Of the consuming vertex. */
+  readonly maxParallelism: number
+}
+
+export interface RecordWriter {
+  readonly channels: readonly OutputChannel[]
+  emit(value: unknown, timestamp: number): void
+  event(event: StreamEvent): void
+  flush(): void
+  /** Whether all channels have room. */
+  readonly ready: boolean
+  /** Every consumer has received the end of data (rule 19). */
+  readonly endReceived: boolean
+  /** Bytes or records waiting in all channels. */
+  readonly queued: number
+  /** Called in a later turn whenever one channel became ready or its end was received. */
+  onChange(callback: () => void): void
+  close(): void
+}
+
+export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
+  const { channels } = options
+  invariant(channels.length > 0, 'an edge without channels')
+  return {
+    channels,
+    emit: emitterOf(options),
+    event: (event) => {
+      for (const channel of channels) channel.event(event)
+    },
+    flush: () => {
+      for (const channel of channels) channel.flush()
+    },
+    get ready() {
+      for (const channel of channels) if (!channel.ready) return false
+      return true
+    },
+    get endReceived() {
+      return channels.every((channel) => channel.endReceived)
+    },
+    get queued() {
+      return channels.reduce((sum, channel) => sum + channel.queued, 0)
+    },
+    onChange: (callback) => {
+      for (const channel of channels) channel.onChange(callback)
+    },
+    close: () => {
+      for (const channel of channels) channel.close()
+    },
+  }
+}
+
+function emitterOf(options: RecordWriterOptions): RecordWriter['emit'] {
+  const { channels, partitioning } = options
+  const only = channels[0]!
+  switch (partitioning) {
+    case 'forward':
+      invariant(channels.length === 1, `a forward edge with ${channels.length} channels`)
+      return (value, timestamp) => only.emit(value, timestamp)
+    case 'rebalance':
+      return roundRobin(channels, options.subtask)
+    case 'hash':
+      return byKeyGroup(options)
+    case 'broadcast':
+      return (value, timestamp) => {
+        for (const channel of channels) channel.emit(value, timestamp)
+      }
+    default:
+      return unreachable(partitioning)
+  }
+}
+
+function roundRobin(channels: readonly OutputChannel[], first: number): RecordWriter['emit'] {
+  const count = channels.length
+  let next = first % count
+  return (value, timestamp) => {
+    const channel = channels[next]!
+    next = next + 1 === count ? 0 : next + 1
+    channel.emit(value, timestamp)
+  }
+}
+
+function byKeyGroup({ channels, keySelector, maxParallelism }: RecordWriterOptions): RecordWriter['emit'] {
+  invariant(keySelector !== undefined, 'a hash edge without a key selector')
+  const channelOfGroup = Array.from(
+    { length: maxParallelism },
+    (_, group) => channels[subtaskOfKeyGroup(keyGroup(group), channels.length, maxParallelism)]!,
+  )
+  return (value, timestamp) => channelOfGroup[keyGroupOf(keySelector(value), maxParallelism)]!.emit(value, timestamp)
+}

@@ -1,0 +1,42 @@
+// The only place that formats a subject. All of them stand under `mr.<job>.`, which is what a job's credentials allow.
+
+import type { Attempt, JobId, SlotId, TaskId } from '../base/ids.ts'
+import type { PeerAddress } from './contract.ts'
+
+export interface SubtaskAttempt {
+  readonly task: TaskId
+  readonly attempt: Attempt
+}
+
+/** Where a consumer subtask's attempt receives the frames of all its input channels: one subscription (rule 8). */
+export function dataAddress(job: JobId, slot: SlotId, subtask: SubtaskAttempt): PeerAddress {
+  return { slot, subject: dataSubject(job, subtask) }
+}
+
+/** Where a producer subtask's attempt receives the credit of all its output channels: one subscription. */
+export function creditAddress(job: JobId, slot: SlotId, subtask: SubtaskAttempt): PeerAddress {
+  return { slot, subject: creditSubject(job, subtask) }
+}
+
+export function dataSubject(job: JobId, subtask: SubtaskAttempt): string {
+  return `mr.${token(job)}.data.${subtaskTokens(subtask)}`
+}
+
+export function creditSubject(job: JobId, subtask: SubtaskAttempt): string {
+  return `mr.${token(job)}.credit.${subtaskTokens(subtask)}`
+}
+
+/** The attempt is part of the name, so that nothing sent to a dead attempt reaches the next one. */
+function subtaskTokens({ task, attempt }: SubtaskAttempt): string {
+  return `${token(task.vertex)}.${task.subtask}.${attempt.incarnation}-${attempt.number}`
+}
+
+/** One token of a subject: letters, digits, _ and - stay, every other byte of its UTF-8 becomes `=` and two hexadecimal digits. */
+function token(text: string): string {
+  let result = ''
+  for (const character of text) {
+    if (/^[A-Za-z0-9_-]$/.test(character)) result += character
+    else for (const byte of new TextEncoder().encode(character)) result += `=${byte.toString(16).padStart(2, '0')}`
+  }
+  return result
+}

@@ -1,0 +1,214 @@
+// Runs one operator in a test: virtual time, keyed state on the heap, outputs collected, snapshot and restore.
+
+import { checkpointId, incarnation, jobId, keyGroup, subtaskIndex, vertexId } from '../base/ids.ts'
+import type { CheckpointId } from '../base/ids.ts'
+import { Metrics } from '../base/metrics.ts'
+import type { Committable, KeyedSnapshot, StateHandle } from '../checkpoint/contract.ts'
+import type { Key } from '../record/contract.ts'
+import { MIN_WATERMARK, NO_TIMESTAMP } from '../record/element.ts'
+import type { KeyedStateBackend } from '../state/contract.ts'
+import { deepFreeze } from '../state/deep-freeze.ts'
+import { createHeapBackend } from '../state/heap/backend.ts'
+import type { FileSystem } from '../storage/contract.ts'
+import { manualEnvironment } from '../testkit/manual-clock.ts'
+import type { ManualEnvironment } from '../testkit/manual-clock.ts'
+import type { OperatorContext, OperatorStatePart, RestoredOperatorState, StreamOperator, TaskInfo } from './contract.ts'
+
+export interface HarnessOptions {
+  readonly operator: StreamOperator
+  /** Given: the operator has keyed state, and the key of each record is this. */
+  readonly keySelector?: (value: never) => Key
+  readonly environment?: ManualEnvironment
+  /** For sinks that write files. */
+  readonly files?: FileSystem
+  readonly task?: Partial<TaskInfo>
+  /** Several when a smaller parallelism is restored. */
+  readonly restored?: readonly HarnessSnapshot[]
+  /** Key groups of the subtask, both inclusive; default: all. */
+  readonly keyGroups?: readonly [number, number]
+  /** Whether emitted records are frozen, as in local mode; default true. */
+  readonly freeze?: boolean
+}
+
+export interface HarnessSnapshot {
+  readonly keyed: KeyedSnapshot | undefined
+  readonly part: OperatorStatePart
+}
+
+export interface Emitted {
+  readonly value: unknown
+  /** undefined: no event time. */
+  readonly timestamp: number | undefined
+}
+
+/** Opens the operator; restored overdue timers have fired when it resolves. */
+export async function openHarness(options: HarnessOptions): Promise<OperatorHarness> {
+  const harness = new OperatorHarness(options)
+  await harness.open()
+  return harness
+}
+
+export class OperatorHarness {
+  readonly environment: ManualEnvironment
+  readonly metrics = new Metrics()
+  /** Errors given to OperatorContext.fail. */
+  readonly failures: unknown[] = []
+  /** What was emitted since the last takeOutput. */
+  #emitted: Emitted[] = []
+  readonly #sideOutputs = new Map<string, Emitted[]>()
+  readonly #options: HarnessOptions
+  readonly #operator: StreamOperator
+  readonly #backend: KeyedStateBackend | undefined
+  #watermark = MIN_WATERMARK
+  #checkpoints = 0
+
+  constructor(options: HarnessOptions) {
+    this.#options = options
+    this.#operator = options.operator
+    this.environment = options.environment ?? manualEnvironment()
+    const [first, last] = options.keyGroups ?? [0, maxParallelism - 1]
+    this.#backend =
+      options.keySelector &&
+      createHeapBackend({ uid: 'tested', first: keyGroup(first), last: keyGroup(last), maxParallelism })
+  }
+
+  get currentWatermark(): number {
+    return this.#watermark
+  }
+
+  async open(): Promise<void> {
+    const { restored = [] } = this.#options
+    const keyed = restored.flatMap((snapshot) => snapshot.keyed ?? [])
+    if (keyed.length > 0)
+      await this.#backend?.restore(keyed, { read: (handle) => Promise.resolve(inlineBytes(handle)) })
+    await this.#operator.open(this.#context(restored), {
+      emit: (value, timestamp) => this.#emitted.push(this.#record(value, timestamp)),
+      emitTo: (tag, value, timestamp) => this.sideOutput(tag).push(this.#record(value, timestamp)),
+    })
+    if (this.#backend === undefined || keyed.length === 0) return
+    for (;;) {
+      const due = this.#backend.takeOverdueOfRestore()
+      if (due === undefined) break
+      this.#operator.onTimer?.(due)
+    }
+    this.#watermark = this.#backend.restoredWatermark
+  }
+
+  process(value: unknown, timestamp: number = NO_TIMESTAMP): void {
+    this.#backend?.setKey((this.#options.keySelector as (value: unknown) => Key)(value))
+    this.#operator.process(value, timestamp)
+  }
+
+  /** Fires event timers up to it, then hands it to the operator. Never moves back. */
+  watermark(timestamp: number): void {
+    if (timestamp <= this.#watermark) return
+    this.#watermark = timestamp
+    this.#backend?.setWatermark(timestamp)
+    this.#fire('event', timestamp)
+    this.#operator.onWatermark?.(timestamp)
+  }
+
+  /** Moves the clock on and fires processing-time timers. */
+  async advance(ms: number): Promise<void> {
+    await this.environment.clock.advanceSettled(ms)
+    this.#fire('processing', this.environment.clock.wallMs())
+  }
+
+  takeOutput(): Emitted[] {
+    const taken = this.#emitted
+    this.#emitted = []
+    return taken
+  }
+
+  sideOutput(tag: string): Emitted[] {
+    const known = this.#sideOutputs.get(tag)
+    if (known !== undefined) return known
+    const fresh: Emitted[] = []
+    this.#sideOutputs.set(tag, fresh)
+    return fresh
+  }
+
+  async snapshot(checkpoint: CheckpointId = checkpointId(++this.#checkpoints)): Promise<HarnessSnapshot> {
+    const keyed = this.#backend?.snapshot(
+      checkpoint,
+      { write: (_checkpoint, bytes) => Promise.resolve(inlineHandle(bytes)) },
+      { begin: () => undefined, shouldYield: () => false, nextTurn: () => Promise.resolve() },
+    )
+    const part = this.#operator.snapshot?.(checkpoint)
+    return { keyed: await keyed?.done, part: (await part) ?? {} }
+  }
+
+  finish(): void {
+    this.#operator.finish?.()
+  }
+
+  async complete(checkpoint: CheckpointId): Promise<void> {
+    await this.#operator.complete?.(checkpoint)
+  }
+
+  async close(): Promise<void> {
+    await this.#operator.close?.()
+    this.#backend?.close()
+  }
+
+  #fire(domain: 'event' | 'processing', upToMs: number): void {
+    for (;;) {
+      const due = this.#backend?.takeDue(domain, upToMs)
+      if (due === undefined) return
+      this.#operator.onTimer?.(due)
+    }
+  }
+
+  #record(value: unknown, timestamp: number): Emitted {
+    const frozen = (this.#options.freeze ?? true) ? deepFreeze(value) : value
+    return { value: frozen, timestamp: timestamp === NO_TIMESTAMP ? undefined : timestamp }
+  }
+
+  #context(restored: readonly HarnessSnapshot[]): OperatorContext {
+    return {
+      task: { ...defaultTask, ...this.#options.task },
+      uid: 'tested',
+      name: 'tested',
+      environment: this.environment,
+      files: this.#options.files ?? ({} as FileSystem),
+      metrics: this.metrics,
+      keyed: this.#backend,
+      restored: operatorStateOf(restored),
+      restoredCommittables: restored.flatMap((snapshot): readonly Committable[] => snapshot.part.committables ?? []),
+      currentWatermark: () => this.#watermark,
+      post: (mail) => this.environment.executor.post(mail),
+      fail: (error) => this.failures.push(error),
+    }
+  }
+}
+
+const maxParallelism = 128
+
+const defaultTask: TaskInfo = {
+  job: jobId('tested'),
+  vertex: vertexId('tested'),
+  vertexName: 'tested',
+  subtask: subtaskIndex(0),
+  parallelism: 1,
+  maxParallelism,
+  attempt: { incarnation: incarnation(1), number: 1 },
+}
+
+function operatorStateOf(restored: readonly HarnessSnapshot[]): OperatorContext['restored'] {
+  const states = new Map<string, { readonly items: RestoredOperatorState['items'] }>()
+  for (const { part } of restored) {
+    for (const [name, state] of Object.entries(part.operatorState ?? {})) {
+      const items = state.items.map((bytes) => ({ bytes, codec: state.codec }))
+      states.set(name, { items: [...(states.get(name)?.items ?? []), ...items] })
+    }
+  }
+  return states
+}
+
+function inlineHandle(bytes: Uint8Array): StateHandle {
+  return { kind: 'inline', base64: Buffer.from(bytes).toString('base64'), crc: 0 }
+}
+
+function inlineBytes(handle: StateHandle): Uint8Array {
+  return handle.kind === 'inline' ? new Uint8Array(Buffer.from(handle.base64, 'base64')) : new Uint8Array()
+}

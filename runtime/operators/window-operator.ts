@@ -1,0 +1,159 @@
+// Tumbling and sliding event-time windows of one key: accumulators in keyed map state by window start, and event timers.
+
+import { NO_TIMESTAMP } from '../record/element.ts'
+import type { DueTimer, KeyedStateBackend, MapState, StateDescriptor, TypedDescriptor } from '../state/contract.ts'
+import type { Output, OperatorContext, StreamOperator } from './contract.ts'
+import { operatorError } from './errors.ts'
+import { keyedBackendOf } from './keyed-process.ts'
+import { describe, isPromise, promiseError, userError } from './user-code.ts'
+import { lastWindowStart } from './window-assigner.ts'
+import type { WindowAssigner } from './window-assigner.ts'
+import type { WindowContents, WindowContext } from './window-contents.ts'
+
+export interface WindowSettings {
+  readonly assigner: WindowAssigner
+  readonly contents: WindowContents
+  /** How long after its first firing a window still takes late records, each firing it again. */
+  readonly allowedLatenessMs: number
+  /** Side output of records too late for all their windows; undefined: they are counted and dropped. */
+  readonly lateTag: string | undefined
+}
+
+const FIRE = 'fire'
+const CLEAN_UP = 'clean up'
+
+export function windowState(contents: WindowContents): StateDescriptor {
+  return { kind: 'map', name: 'windows', mapKey: 'number', value: contents.type }
+}
+
+export class WindowOperator implements StreamOperator {
+  readonly #assigner: WindowAssigner
+  readonly #contents: WindowContents
+  readonly #allowedLatenessMs: number
+  readonly #lateTag: string | undefined
+  #context!: OperatorContext
+  #output!: Output<unknown>
+  #backend!: KeyedStateBackend
+  #windows!: MapState<number, unknown>
+  #firing!: FiringContext
+  /** The record being added, and whether its window was there; `#addCurrent` is made once so that no closure is made per record. */
+  #current: unknown
+  #known = false
+  readonly #addCurrent = (accumulator: unknown): unknown => {
+    this.#known = true
+    return this.#contents.add(accumulator, this.#current)
+  }
+
+  constructor(settings: WindowSettings) {
+    this.#assigner = settings.assigner
+    this.#contents = settings.contents
+    this.#allowedLatenessMs = settings.allowedLatenessMs
+    this.#lateTag = settings.lateTag
+  }
+
+  open(context: OperatorContext, output: Output<unknown>): void {
+    this.#context = context
+    this.#output = output
+    this.#backend = keyedBackendOf(context)
+    const descriptor: TypedDescriptor<MapState<number, unknown>> = windowState(this.#contents)
+    this.#windows = this.#backend.state(descriptor)
+    this.#firing = new FiringContext(context, output)
+  }
+
+  process(value: unknown, timestamp: number): void {
+    if (timestamp === NO_TIMESTAMP) throw operatorError('MR-J53', `At ${describe(this.#context)}.`)
+    const { sizeMs, slideMs } = this.#assigner
+    // Rule 27: after a restore the operator's watermark may be behind the one under which this key's group was stored; what was late stays late.
+    const watermark = Math.max(this.#context.currentWatermark(), this.#backend.keyWatermark)
+    let late = true
+    for (let start = lastWindowStart(this.#assigner, timestamp); start > timestamp - sizeMs; start -= slideMs) {
+      const last = start + sizeMs - 1
+      if (last + this.#allowedLatenessMs <= watermark) break
+      late = false
+      if (!this.#add(start, value)) this.#registerTimers(last, watermark)
+      if (last <= watermark) this.#fire(start, last)
+    }
+    if (late && timestamp + this.#allowedLatenessMs <= watermark) this.#refuseLate(value, timestamp)
+  }
+
+  onTimer(timer: DueTimer): void {
+    const firing = timer.tag === FIRE
+    const last = firing ? timer.timestampMs : timer.timestampMs - this.#allowedLatenessMs
+    const start = last + 1 - this.#assigner.sizeMs
+    if (firing) this.#fire(start, last)
+    if (!firing || this.#allowedLatenessMs === 0) this.#windows.delete(start)
+  }
+
+  /** Whether the window was there already. */
+  #add(start: number, value: unknown): boolean {
+    this.#current = value
+    this.#known = false
+    try {
+      this.#windows.mutate(start, this.#addCurrent)
+      if (!this.#known) this.#windows.put(start, this.#contents.first(value))
+    } catch (error) {
+      throw userError(this.#context, 'the window function', error)
+    }
+    return this.#known
+  }
+
+  /** A window that begins within its lateness fires with each record and has no timer for it. */
+  #registerTimers(last: number, watermark: number): void {
+    const { timers } = this.#backend
+    if (last > watermark) timers.register('event', last, FIRE)
+    if (this.#allowedLatenessMs > 0) timers.register('event', last + this.#allowedLatenessMs, CLEAN_UP)
+  }
+
+  #fire(start: number, last: number): void {
+    const accumulator = this.#windows.get(start)
+    if (accumulator === undefined) return
+    this.#firing.moveTo(last)
+    try {
+      const window = { startMs: start, endMs: last + 1 }
+      const results = this.#contents.results(this.#backend.currentKey, window, accumulator, this.#firing)
+      if (typeof results !== 'object' || !(Symbol.iterator in results)) this.#refuseResults(results)
+      for (const result of results) {
+        if (isPromise(result)) throw promiseError(this.#context, 'the window function')
+        this.#output.emit(result, last)
+      }
+    } catch (error) {
+      throw userError(this.#context, 'the window function', error)
+    }
+  }
+
+  #refuseResults(results: unknown): never {
+    if (isPromise(results)) throw promiseError(this.#context, 'the window function')
+    throw operatorError(
+      'MR-J55',
+      `The window function of ${describe(this.#context)} gave ${typeof results}, no iterable.`,
+    )
+  }
+
+  #refuseLate(value: unknown, timestamp: number): void {
+    this.#context.metrics.add('late_records_total', 1)
+    if (this.#lateTag !== undefined) this.#output.emitTo(this.#lateTag, value, timestamp)
+  }
+}
+
+class FiringContext implements WindowContext {
+  readonly #context: OperatorContext
+  #timestamp: number = NO_TIMESTAMP
+  readonly emitTo: WindowContext['emitTo']
+
+  constructor(context: OperatorContext, output: Output<unknown>) {
+    this.#context = context
+    this.emitTo = (tag, value) => output.emitTo(tag.name, value, this.#timestamp)
+  }
+
+  moveTo(timestamp: number): void {
+    this.#timestamp = timestamp
+  }
+
+  get currentWatermark(): number {
+    return this.#context.currentWatermark()
+  }
+
+  get processingTimeMs(): number {
+    return this.#context.environment.clock.wallMs()
+  }
+}

@@ -1,0 +1,20 @@
+// Strings that stand alone. A string cut from a larger one keeps the larger one alive: the columnar codec cuts a frame's strings
+// from one text per column, and msgpackr cuts those of a batch without schema from one text too. So whatever is kept longer than
+// a batch (keys, state values) is detached first: 2,000 strings kept from frames of 32 KiB hold 66 MB, detached 0.1 MB.
+
+/** V8 copies substrings shorter than this instead of pointing into their parent. */
+const SLICE_LENGTH_MIN = 13
+const SCRATCH_LENGTH_MAX = 1024
+
+const scratch = Buffer.allocUnsafeSlow(SCRATCH_LENGTH_MAX * 3)
+
+/** An equal string that shares no memory with another. */
+export function detachString(text: string): string {
+  const length = text.length
+  if (length < SLICE_LENGTH_MIN) return text
+  if (length > SCRATCH_LENGTH_MAX) return Buffer.from(text, 'utf16le').toString('utf16le')
+  // One byte per character where that is enough: UTF-16 would double the memory of plain text.
+  if (scratch.write(text, 'utf8') === length) return scratch.toString('latin1', 0, length)
+  scratch.write(text, 'utf16le')
+  return scratch.toString('utf16le', 0, length * 2)
+}

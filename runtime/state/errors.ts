@@ -1,0 +1,51 @@
+// Errors of keyed and operator state.
+
+import { errorsOf } from '../base/errors.ts'
+import type { ErrorRow } from '../base/errors.ts'
+
+export const stateErrors = {
+  'MR-T01': {
+    meaning: 'A state is declared in a way that cannot be served.',
+    who: 'user',
+    retry: false,
+    remedy: 'Give each state of an operator one name, one kind and one schema, and use it with a key set.',
+  },
+  'MR-T02': {
+    meaning: 'Stored state does not fit the state that the job declares today.',
+    who: 'user',
+    retry: false,
+    remedy: 'Keep the kind, and change the schema only by a field with a default, a removed field or a widened number; or use a new state name.',
+  },
+  'MR-T03': {
+    meaning: 'Stored state is damaged; nothing of it was used.',
+    who: 'external system',
+    retry: false,
+    remedy: 'Start from another retained checkpoint or savepoint, and check the store that holds this object.',
+  },
+  'MR-T04': {
+    meaning: 'The restore point does not hold each key group of this subtask exactly once.',
+    who: 'millrace',
+    retry: false,
+    remedy: 'Start from another restore point and report the job, the checkpoint and this message.',
+  },
+  'MR-T05': {
+    meaning: 'Stored state has a format that this version does not read.',
+    who: 'user',
+    retry: false,
+    remedy: 'Run the version of Millrace that wrote it, or a later one.',
+  },
+  'MR-T06': {
+    meaning: 'The snapshot of keyed state was aborted.',
+    who: 'millrace',
+    retry: true,
+    remedy: 'Nothing is to be done: the coordinator has given this checkpoint up and triggers the next one.',
+  },
+  'MR-T07': {
+    meaning: 'A state was given a value that it cannot hold.',
+    who: 'user',
+    retry: false,
+    remedy: 'Use whole milliseconds for timers, and strings or numbers other than NaN for the keys of a map state.',
+  },
+} as const satisfies Readonly<Record<string, ErrorRow>>
+
+export const stateError = errorsOf(stateErrors)

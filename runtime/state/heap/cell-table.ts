@@ -1,0 +1,152 @@
+// A state with one entry per key: value, list, reducing, aggregating. Per key group a Map from key to cell.
+
+import type { KeyedStateDescription } from '../../checkpoint/contract.ts'
+import type { ByteReader, ByteWriter, Key } from '../../record/contract.ts'
+import { decodeKey, encodeKey, keyCodec, mapKeyOf } from '../../record/key.ts'
+import { entryOperation } from '../segment.ts'
+import type { BlockWriter, Pace } from '../segment.ts'
+import { ownKey, ownMapKey } from './cursor.ts'
+import type { Cursor, MapKey } from './cursor.ts'
+import { ENTRIES_BETWEEN_CHECKS, readPut, SavedEntries } from './table.ts'
+import type { EntryLoader, HeapTable, StoredCodecs } from './table.ts'
+import type { ValueFormat } from './value-format.ts'
+
+export class Cell {
+  readonly key: Key
+  value: unknown
+  /** The snapshot in which this cell was created, written or saved last (Cursor.cutEpoch). */
+  epoch: number
+
+  constructor(key: Key, value: unknown, epoch: number) {
+    this.key = key
+    this.value = value
+    this.epoch = epoch
+  }
+}
+
+export class CellTable implements HeapTable {
+  readonly description: KeyedStateDescription
+  readonly format: ValueFormat
+  /** Set once values were changed in place: what the snapshot does to them (own-strings.ts). */
+  renew: ((value: unknown) => unknown) | undefined = undefined
+  private readonly cursor: Cursor
+  private readonly groups: Map<MapKey, Cell>[]
+  private saved = new SavedEntries()
+  private found: Cell | undefined = undefined
+  private foundAt = 0
+
+  constructor(description: KeyedStateDescription, format: ValueFormat, cursor: Cursor, groupCount: number) {
+    this.description = description
+    this.format = format
+    this.cursor = cursor
+    this.groups = Array.from({ length: groupCount }, () => new Map<MapKey, Cell>())
+  }
+
+  /** The current key's cell; looked up once per key, however often it is asked. */
+  find(): Cell | undefined {
+    const cursor = this.cursor
+    if (this.foundAt !== cursor.version) {
+      this.found = this.groups[cursor.requireGroup()]!.get(cursor.mapKey)
+      this.foundAt = cursor.version
+    }
+    return this.found
+  }
+
+  put(value: unknown): void {
+    const cell = this.find()
+    if (cell === undefined) this.insert(value)
+    else {
+      if (cell.epoch < this.cursor.cutEpoch) this.save(cell)
+      cell.value = value
+    }
+  }
+
+  /** To be called before the cell's value is changed in place. */
+  beforeChange(cell: Cell): void {
+    if (cell.epoch < this.cursor.cutEpoch) this.save(cell)
+  }
+
+  remove(): void {
+    const cell = this.find()
+    if (cell === undefined) return
+    if (cell.epoch < this.cursor.cutEpoch) this.save(cell)
+    this.groups[this.cursor.group]!.delete(this.cursor.mapKey)
+    this.found = undefined
+  }
+
+  private insert(value: unknown): void {
+    const cursor = this.cursor
+    const key = ownKey(cursor.key!)
+    const cell = new Cell(key, value, cursor.epoch)
+    this.groups[cursor.group]!.set(ownMapKey(cursor.mapKey, key), cell)
+    this.found = cell
+  }
+
+  private save(cell: Cell): void {
+    this.write(cell, this.saved.next(this.cursor.group))
+    cell.epoch = this.cursor.cutEpoch
+  }
+
+  private write(cell: Cell, writer: ByteWriter): void {
+    writer.u8(entryOperation.put)
+    encodeKey(cell.key, writer)
+    this.format.encode(cell.value, writer)
+  }
+
+  freeze(): void {
+    this.saved = new SavedEntries()
+  }
+
+  thaw(): void {
+    this.saved = new SavedEntries()
+  }
+
+  async writeGroup(group: number, block: BlockWriter, pace: Pace): Promise<void> {
+    const cutEpoch = this.cursor.cutEpoch
+    let untilCheck = ENTRIES_BETWEEN_CHECKS
+    // The Map may change during a pause: what is deleted is skipped by the walk, and was saved; what is new comes last, and is no older than the cut.
+    for (const cell of this.groups[group]!.values()) {
+      if (cell.epoch < cutEpoch) {
+        this.write(cell, block.entries)
+        block.endEntry()
+        cell.epoch = cutEpoch
+        if (this.renew !== undefined) cell.value = this.renew(cell.value)
+      }
+      if (--untilCheck === 0) {
+        untilCheck = ENTRIES_BETWEEN_CHECKS
+        if (pace.shouldYield()) await pace.pause()
+      }
+    }
+    this.saved.moveTo(block, group)
+  }
+
+  loaderOf(stored: StoredCodecs): { readonly load: EntryLoader } | { readonly refused: string } {
+    const keys = keyCodec.readerOf(stored.key)
+    if ('refused' in keys) return keys
+    const values = this.format.readerOf(stored.value)
+    if ('refused' in values) return values
+    return { load: (group, reader, count) => this.load(group, reader, count, values.decode) }
+  }
+
+  private load(group: number, reader: ByteReader, count: number, decode: (reader: ByteReader) => unknown): void {
+    const cells = this.groups[group]!
+    const epoch = this.cursor.epoch
+    for (let index = 0; index < count; index++) {
+      readPut(reader)
+      const key = decodeKey(reader)
+      cells.set(mapKeyOf(key), new Cell(key, decode(reader), epoch))
+    }
+    this.forgetFound()
+  }
+
+  forgetFound(): void {
+    this.foundAt = 0
+    this.found = undefined
+  }
+
+  get entryCount(): number {
+    let count = 0
+    for (const cells of this.groups) count += cells.size
+    return count
+  }
+}

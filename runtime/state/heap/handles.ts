@@ -1,0 +1,233 @@
+// The handles that operators hold: the user's verbs on top of the tables. They follow the backend's current key.
+
+import type { AggregateFunction, AggregatingState, DeepReadonly, ListState, MapState, ReducingState, ValueState } from '../contract.ts'
+import { stateError } from '../errors.ts'
+import type { CellTable } from './cell-table.ts'
+import type { Keeping } from './keeping.ts'
+import type { EntryKey, MapCell, MapTable } from './map-table.ts'
+
+export class HeapValueState implements ValueState<unknown> {
+  private readonly table: CellTable
+  private readonly keeping: Keeping
+
+  constructor(table: CellTable, keeping: Keeping) {
+    this.table = table
+    this.keeping = keeping
+  }
+
+  get(): unknown {
+    const cell = this.table.find()
+    return cell === undefined ? undefined : cell.value
+  }
+
+  update(value: unknown): void {
+    this.table.put(this.keeping.keep === undefined ? value : this.keeping.keep(value))
+  }
+
+  mutate(change: (value: unknown) => unknown): void {
+    const cell = this.table.find()
+    if (cell === undefined) return
+    this.table.beforeChange(cell)
+    if (this.keeping.plain) {
+      const answer = change(cell.value)
+      if (answer !== undefined) cell.value = replacement(answer)
+      return
+    }
+    this.table.renew = this.keeping.renew
+    cell.value = changed(cell.value, change, this.keeping)
+  }
+
+  clear(): void {
+    this.table.remove()
+  }
+}
+
+export class HeapListState implements ListState<unknown> {
+  private readonly table: CellTable
+  private readonly keeping: Keeping
+
+  constructor(table: CellTable, keeping: Keeping) {
+    this.table = table
+    this.keeping = keeping
+  }
+
+  /** A copy of the list: `add` goes on with the stored one, also while the caller walks over what it got. */
+  get(): readonly DeepReadonly<unknown>[] {
+    const cell = this.table.find()
+    const items = cell === undefined ? [] : (cell.value as unknown[]).slice()
+    return this.keeping.frozen ? Object.freeze(items) : items
+  }
+
+  add(value: unknown): void {
+    const items = this.writable()
+    items.push(this.keeping.keep === undefined ? value : this.keeping.keep(value))
+  }
+
+  addAll(values: readonly unknown[]): void {
+    if (values.length === 0) return
+    const items = this.writable()
+    const { keep } = this.keeping
+    for (let index = 0; index < values.length; index++) items.push(keep === undefined ? values[index] : keep(values[index]))
+  }
+
+  update(values: readonly unknown[]): void {
+    if (values.length === 0) this.table.remove()
+    else this.table.put(this.keeping.keep === undefined ? values.slice() : values.map(this.keeping.keep))
+  }
+
+  clear(): void {
+    this.table.remove()
+  }
+
+  private writable(): unknown[] {
+    const cell = this.table.find()
+    if (cell === undefined) {
+      const items: unknown[] = []
+      this.table.put(items)
+      return items
+    }
+    this.table.beforeChange(cell)
+    return cell.value as unknown[]
+  }
+}
+
+export class HeapReducingState implements ReducingState<unknown> {
+  private readonly table: CellTable
+  private readonly keeping: Keeping
+  private readonly reduce: (left: unknown, right: unknown) => unknown
+
+  constructor(table: CellTable, keeping: Keeping, reduce: (left: unknown, right: unknown) => unknown) {
+    this.table = table
+    this.keeping = keeping
+    this.reduce = reduce
+  }
+
+  get(): unknown {
+    return this.table.find()?.value
+  }
+
+  add(value: unknown): void {
+    const { keep } = this.keeping
+    const cell = this.table.find()
+    if (cell === undefined) {
+      this.table.put(keep === undefined ? value : keep(value))
+      return
+    }
+    // Before the function runs: should it change its left argument in place, the snapshot must not see that.
+    this.table.beforeChange(cell)
+    const reduced = this.reduce(cell.value, value)
+    cell.value = keep === undefined ? reduced : keep(reduced)
+  }
+
+  clear(): void {
+    this.table.remove()
+  }
+}
+
+/** `keeping` does not freeze: the function may change the accumulator in place. */
+export class HeapAggregatingState implements AggregatingState<unknown, unknown> {
+  private readonly table: CellTable
+  private readonly keepChanged: Keeping['keepChanged']
+  private readonly aggregate: AggregateFunction<unknown, unknown, unknown>
+
+  constructor(table: CellTable, keeping: Keeping, aggregate: AggregateFunction<unknown, unknown, unknown>) {
+    this.table = table
+    this.keepChanged = keeping.keepChanged
+    this.aggregate = aggregate
+    table.renew = keeping.renew
+  }
+
+  get(): unknown {
+    const cell = this.table.find()
+    return cell === undefined ? undefined : this.aggregate.result(cell.value)
+  }
+
+  add(value: unknown): void {
+    const cell = this.table.find()
+    if (cell === undefined) {
+      this.table.put(this.kept(this.aggregate.add(this.aggregate.create(), value)))
+      return
+    }
+    this.table.beforeChange(cell)
+    cell.value = this.kept(this.aggregate.add(cell.value, value))
+  }
+
+  clear(): void {
+    this.table.remove()
+  }
+
+  private kept(accumulator: unknown): unknown {
+    return this.keepChanged === undefined ? accumulator : this.keepChanged(accumulator)
+  }
+}
+
+export class HeapMapState implements MapState<EntryKey, unknown> {
+  private readonly table: MapTable
+  private readonly keeping: Keeping
+
+  constructor(table: MapTable, keeping: Keeping) {
+    this.table = table
+    this.keeping = keeping
+  }
+
+  get(key: EntryKey): unknown {
+    return this.table.entries()?.get(key)?.value
+  }
+
+  has(key: EntryKey): boolean {
+    return this.table.entries()?.has(key) ?? false
+  }
+
+  put(key: EntryKey, value: unknown): void {
+    this.table.put(key, this.keeping.keep === undefined ? value : this.keeping.keep(value))
+  }
+
+  mutate(key: EntryKey, change: (value: unknown) => unknown): void {
+    const cell = this.table.entries()?.get(key)
+    if (cell === undefined) return
+    this.table.beforeChange(key, cell)
+    if (this.keeping.plain) {
+      const answer = change(cell.value)
+      if (answer !== undefined) cell.value = replacement(answer)
+      return
+    }
+    this.table.renew = this.keeping.renew
+    cell.value = changed(cell.value, change, this.keeping)
+  }
+
+  delete(key: EntryKey): void {
+    this.table.remove(key)
+  }
+
+  entries(): readonly (readonly [EntryKey, unknown])[] {
+    const entries: (readonly [EntryKey, unknown])[] = []
+    const cells: ReadonlyMap<EntryKey, MapCell> | undefined = this.table.entries()
+    if (cells !== undefined) for (const [key, cell] of cells) entries.push([key, cell.value])
+    return entries
+  }
+
+  keys(): readonly EntryKey[] {
+    return [...(this.table.entries()?.keys() ?? [])]
+  }
+
+  get size(): number {
+    return this.table.entries()?.size ?? 0
+  }
+
+  clear(): void {
+    this.table.removeAll()
+  }
+}
+
+function changed(value: unknown, change: (value: unknown) => unknown, keeping: Keeping): unknown {
+  // A frozen value cannot be changed in place: the function gets a copy of its own.
+  const changeable = keeping.frozen ? keeping.copy(value) : value
+  const answer = change(changeable)
+  const next = answer === undefined ? changeable : replacement(answer)
+  return keeping.keepChanged === undefined ? next : keeping.keepChanged(next)
+}
+
+function replacement(answer: unknown): unknown {
+  if (answer instanceof Promise) throw stateError('MR-T07', "mutate's function returned a promise; it must change the value before it returns.")
+  return answer
+}

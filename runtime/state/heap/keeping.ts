@@ -1,0 +1,59 @@
+// What happens to a value on its way into state.
+
+import { createReader, createWriter } from '../../record/bytes.ts'
+import type { Codec, TypeInfo } from '../../record/contract.ts'
+import { deepFreeze } from '../deep-freeze.ts'
+import { mayHoldText, ownStrings, SMALL_MEMBERS_MAX } from '../own-strings.ts'
+
+type Step = (value: unknown) => unknown
+
+/** undefined steps are not needed: the value is stored as it is. */
+export interface Keeping {
+  readonly frozen: boolean
+  /** No step is needed at all: values are stored as they come. */
+  readonly plain: boolean
+  /** For values that come from outside: strings of their own, then frozen. */
+  readonly keep: Step | undefined
+  /** For values changed in place: the same, but large ones keep their strings until the next snapshot. */
+  readonly keepChanged: Step | undefined
+  /** What that snapshot does. */
+  readonly renew: Step | undefined
+  /** A copy that may be changed. */
+  readonly copy: Step
+}
+
+export function keepingOf(type: TypeInfo<unknown>, frozen: boolean): Keeping {
+  const holdsText = mayHoldText(type.row.description)
+  const own: Step | undefined = holdsText ? (value) => ownStrings(value) : undefined
+  const ownSmall: Step | undefined = holdsText ? (value) => ownStrings(value, SMALL_MEMBERS_MAX) : undefined
+  const keep = thenFreeze(own, frozen)
+  return { frozen, plain: keep === undefined, keep, keepChanged: thenFreeze(ownSmall, frozen), renew: own && keep, copy: copyBy(type.row) }
+}
+
+function thenFreeze(own: Step | undefined, frozen: boolean): Step | undefined {
+  if (!frozen) return own
+  return own === undefined ? deepFreeze : (value) => deepFreeze(own(value))
+}
+
+function copyBy(codec: Codec<unknown>): Step {
+  const writer = createWriter()
+  return (value) => {
+    writer.reset()
+    codec.encode(value, writer)
+    // From a copy of the bytes: decoding may give views.
+    return codec.decode(createReader(writer.take()))
+  }
+}
+
+/** A codec whose values come out frozen. */
+export function freezing(codec: Codec<unknown>): Codec<unknown> {
+  return {
+    description: codec.description,
+    encode: (value, writer) => codec.encode(value, writer),
+    decode: (reader) => deepFreeze(codec.decode(reader)),
+    readerOf: (stored) => {
+      const answer = codec.readerOf(stored)
+      return 'refused' in answer ? answer : { codec: freezing(answer.codec) }
+    },
+  }
+}

@@ -1,0 +1,205 @@
+// Map state: per key group a Map from key to that key's entries. Saved, written and (later) incremented entry by entry.
+
+import type { KeyedStateDescription } from '../../checkpoint/contract.ts'
+import type { ByteReader, ByteWriter, CodecDescription, Key } from '../../record/contract.ts'
+import { decodeKey, encodeKey, keyCodec, mapKeyOf } from '../../record/key.ts'
+import { stateError } from '../errors.ts'
+import { detachString } from '../../record/detach.ts'
+import { entryOperation } from '../segment.ts'
+import type { BlockWriter, Pace } from '../segment.ts'
+import { ownKey, ownMapKey } from './cursor.ts'
+import type { Cursor, MapKey } from './cursor.ts'
+import { ENTRIES_BETWEEN_CHECKS, readPut, SavedEntries } from './table.ts'
+import type { EntryLoader, HeapTable, StoredCodecs } from './table.ts'
+import type { ValueFormat } from './value-format.ts'
+
+export type EntryKey = string | number
+
+export class MapCell {
+  value: unknown
+  /** As Cell.epoch. */
+  epoch: number
+
+  constructor(value: unknown, epoch: number) {
+    this.value = value
+    this.epoch = epoch
+  }
+}
+
+interface KeyEntries {
+  readonly key: Key
+  readonly cells: Map<EntryKey, MapCell>
+}
+
+/** Map keys are written as keys are; what may change is only their type. */
+export function mapKeyDescription(mapKey: 'string' | 'number'): CodecDescription {
+  return { ...keyCodec.description, fingerprint: mapKey, layout: mapKey }
+}
+
+export class MapTable implements HeapTable {
+  readonly description: KeyedStateDescription
+  readonly format: ValueFormat
+  readonly mapKey: 'string' | 'number'
+  /** Set once values were changed in place: what the snapshot does to them (own-strings.ts). */
+  renew: ((value: unknown) => unknown) | undefined = undefined
+  private readonly cursor: Cursor
+  private readonly groups: Map<MapKey, KeyEntries>[]
+  private saved = new SavedEntries()
+  private found: KeyEntries | undefined = undefined
+  private foundAt = 0
+  entryCount = 0
+
+  constructor(description: KeyedStateDescription, format: ValueFormat, mapKey: 'string' | 'number', cursor: Cursor, groupCount: number) {
+    this.description = description
+    this.format = format
+    this.mapKey = mapKey
+    this.cursor = cursor
+    this.groups = Array.from({ length: groupCount }, () => new Map<MapKey, KeyEntries>())
+  }
+
+  /** The current key's entries; undefined when it has none. */
+  entries(): Map<EntryKey, MapCell> | undefined {
+    return this.find()?.cells
+  }
+
+  put(entryKey: EntryKey, value: unknown): void {
+    if (typeof entryKey !== this.mapKey || Number.isNaN(entryKey)) {
+      throw stateError('MR-T07', `Map state '${this.description.name}' has ${this.mapKey} keys and was given ${typeof entryKey} ${entryKey}.`)
+    }
+    const entries = this.find() ?? this.insert()
+    const cell = entries.cells.get(entryKey)
+    if (cell === undefined) {
+      const key = typeof entryKey === 'string' ? detachString(entryKey) : entryKey
+      entries.cells.set(key, new MapCell(value, this.cursor.epoch))
+      this.entryCount++
+    } else {
+      this.beforeChange(entryKey, cell)
+      cell.value = value
+    }
+  }
+
+  /** To be called before the cell's value is changed in place. */
+  beforeChange(entryKey: EntryKey, cell: MapCell): void {
+    if (cell.epoch < this.cursor.cutEpoch) this.save(this.found!.key, entryKey, cell)
+  }
+
+  remove(entryKey: EntryKey): void {
+    const entries = this.find()
+    const cell = entries?.cells.get(entryKey)
+    if (entries === undefined || cell === undefined) return
+    this.beforeChange(entryKey, cell)
+    entries.cells.delete(entryKey)
+    this.entryCount--
+    if (entries.cells.size === 0) this.drop()
+  }
+
+  removeAll(): void {
+    const entries = this.find()
+    if (entries === undefined) return
+    if (this.cursor.cutEpoch > 0) {
+      for (const [entryKey, cell] of entries.cells) this.beforeChange(entryKey, cell)
+    }
+    this.entryCount -= entries.cells.size
+    this.drop()
+  }
+
+  private find(): KeyEntries | undefined {
+    const cursor = this.cursor
+    if (this.foundAt !== cursor.version) {
+      this.found = this.groups[cursor.requireGroup()]!.get(cursor.mapKey)
+      this.foundAt = cursor.version
+    }
+    return this.found
+  }
+
+  private insert(): KeyEntries {
+    const cursor = this.cursor
+    const key = ownKey(cursor.key!)
+    const entries: KeyEntries = { key, cells: new Map() }
+    this.groups[cursor.group]!.set(ownMapKey(cursor.mapKey, key), entries)
+    this.found = entries
+    return entries
+  }
+
+  private drop(): void {
+    this.groups[this.cursor.group]!.delete(this.cursor.mapKey)
+    this.found = undefined
+  }
+
+  private save(key: Key, entryKey: EntryKey, cell: MapCell): void {
+    this.write(key, entryKey, cell, this.saved.next(this.cursor.group))
+    cell.epoch = this.cursor.cutEpoch
+  }
+
+  private write(key: Key, entryKey: EntryKey, cell: MapCell, writer: ByteWriter): void {
+    writer.u8(entryOperation.put)
+    encodeKey(key, writer)
+    encodeKey(entryKey, writer)
+    this.format.encode(cell.value, writer)
+  }
+
+  freeze(): void {
+    this.saved = new SavedEntries()
+  }
+
+  thaw(): void {
+    this.saved = new SavedEntries()
+  }
+
+  async writeGroup(group: number, block: BlockWriter, pace: Pace): Promise<void> {
+    const cutEpoch = this.cursor.cutEpoch
+    let untilCheck = ENTRIES_BETWEEN_CHECKS
+    // Both Maps may change during a pause; CellTable.writeGroup says why the walk stays right. The entries of a key removed
+    // meanwhile were saved, and carry the cut's epoch.
+    for (const { key, cells } of this.groups[group]!.values()) {
+      for (const [entryKey, cell] of cells) {
+        if (cell.epoch < cutEpoch) {
+          this.write(key, entryKey, cell, block.entries)
+          block.endEntry()
+          cell.epoch = cutEpoch
+          if (this.renew !== undefined) cell.value = this.renew(cell.value)
+        }
+        if (--untilCheck === 0) {
+          untilCheck = ENTRIES_BETWEEN_CHECKS
+          if (pace.shouldYield()) await pace.pause()
+        }
+      }
+    }
+    this.saved.moveTo(block, group)
+  }
+
+  loaderOf(stored: StoredCodecs): { readonly load: EntryLoader } | { readonly refused: string } {
+    const keys = keyCodec.readerOf(stored.key)
+    if ('refused' in keys) return keys
+    if (stored.mapKey?.fingerprint !== this.mapKey) {
+      return { refused: `Its map keys were stored as ${stored.mapKey?.fingerprint ?? 'nothing known'} and are ${this.mapKey} now.` }
+    }
+    const values = this.format.readerOf(stored.value)
+    if ('refused' in values) return values
+    return { load: (group, reader, count) => this.load(group, reader, count, values.decode) }
+  }
+
+  private load(group: number, reader: ByteReader, count: number, decode: (reader: ByteReader) => unknown): void {
+    const table = this.groups[group]!
+    const epoch = this.cursor.epoch
+    for (let index = 0; index < count; index++) {
+      readPut(reader)
+      const key = decodeKey(reader)
+      const mapKey = mapKeyOf(key)
+      const entryKey = decodeKey(reader) as EntryKey
+      let entries = table.get(mapKey)
+      if (entries === undefined) {
+        entries = { key, cells: new Map() }
+        table.set(mapKey, entries)
+      }
+      entries.cells.set(entryKey, new MapCell(decode(reader), epoch))
+    }
+    this.entryCount += count
+    this.forgetFound()
+  }
+
+  forgetFound(): void {
+    this.foundAt = 0
+    this.found = undefined
+  }
+}

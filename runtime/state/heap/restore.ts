@@ -1,0 +1,90 @@
+// Reading keyed state back: which blocks, each exactly once, all checked before any is used.
+
+import type { PlantedFault } from '../../base/planted.ts'
+import type { KeyGroup } from '../../base/ids.ts'
+import type { KeyedSnapshot, KeyedStateDescription, KeyGroupHandle, SnapshotReader } from '../../checkpoint/contract.ts'
+import { stateError } from '../errors.ts'
+import { nameOfHandle } from '../operator-state.ts'
+import { describePlace, openBlock, SEGMENT_VERSION } from '../segment.ts'
+import type { BlockSection } from '../segment.ts'
+
+/** Blocks read at the same time. */
+const READS_AT_ONCE = 8
+
+export interface SelectedGroup {
+  readonly group: KeyGroupHandle
+  readonly states: readonly KeyedStateDescription[]
+}
+
+export interface RestoredGroup {
+  readonly watermark: number
+  readonly sections: readonly (BlockSection & { readonly place: string })[]
+}
+
+export interface GroupRange {
+  readonly uid: string
+  readonly first: KeyGroup
+  readonly last: KeyGroup
+}
+
+/** The range's groups in order, out of the snapshots of whatever subtasks wrote them. Throws MR-T04 when one is missing or doubled, MR-T05 for a later format. */
+export function selectGroups(snapshots: readonly KeyedSnapshot[], range: GroupRange): SelectedGroup[] {
+  const selected: (SelectedGroup | undefined)[] = Array.from({ length: range.last - range.first + 1 })
+  for (const snapshot of snapshots) {
+    if (snapshot.format !== SEGMENT_VERSION) {
+      throw stateError('MR-T05', `Operator '${range.uid}' has keyed state of format ${snapshot.format}; this version reads ${SEGMENT_VERSION}.`)
+    }
+    for (const group of snapshot.groups) {
+      if (group.keyGroup < range.first || group.keyGroup > range.last) continue
+      if (selected[group.keyGroup - range.first] !== undefined) {
+        throw stateError('MR-T04', `Operator '${range.uid}', key group ${group.keyGroup}: it is there twice.`)
+      }
+      if (group.base !== undefined && group.base.length > 0) {
+        throw stateError('MR-T05', `Operator '${range.uid}', key group ${group.keyGroup}: it builds on older blocks.`)
+      }
+      selected[group.keyGroup - range.first] = { group, states: snapshot.states }
+    }
+  }
+  return selected.map((entry, index) => {
+    if (entry === undefined) throw stateError('MR-T04', `Operator '${range.uid}', key group ${range.first + index}: it is missing.`)
+    return entry
+  })
+}
+
+/** Reads and checks all of them; rejects before anything of it is used. */
+export async function readGroups(selected: readonly SelectedGroup[], uid: string, reader: SnapshotReader): Promise<RestoredGroup[]> {
+  const restored: RestoredGroup[] = Array.from({ length: selected.length })
+  let next = 0
+  const readOn = async (): Promise<void> => {
+    while (next < selected.length) {
+      const index = next++
+      restored[index] = await readGroup(selected[index]!, uid, reader)
+    }
+  }
+  await Promise.all(Array.from({ length: READS_AT_ONCE }, readOn))
+  return restored
+}
+
+async function readGroup({ group, states }: SelectedGroup, uid: string, reader: SnapshotReader): Promise<RestoredGroup> {
+  const { watermark, handle } = group
+  if (handle === undefined) return { watermark, sections: [] }
+  const place = { uid, keyGroup: group.keyGroup, watermark, object: nameOfHandle(handle), states }
+  const sections = openBlock(await reader.read(handle), place)
+  return { watermark, sections: sections.map((section) => ({ ...section, place: describePlace(place) })) }
+}
+
+/** The planted fault: the last group of the range is read from its neighbour's. Only the simulation plants it. */
+export function plantNeighbour(
+  selected: readonly SelectedGroup[],
+  snapshots: readonly KeyedSnapshot[],
+  range: GroupRange,
+  planted: ReadonlySet<PlantedFault>,
+): readonly SelectedGroup[] {
+  if (!planted.has('neighbour-key-group') || selected.length === 0) return selected
+  const neighbours: number[] = [range.last + 1, range.first - 1]
+  for (const snapshot of snapshots) {
+    const group = snapshot.groups.find((candidate) => neighbours.includes(candidate.keyGroup))
+    if (group !== undefined) return [...selected.slice(0, -1), { group, states: snapshot.states }]
+  }
+  return selected
+}

@@ -1,0 +1,64 @@
+// What the tables of a heap backend have in common: they can be frozen, written group by group, and filled from a section.
+
+import type { KeyedStateDescription } from '../../checkpoint/contract.ts'
+import { createWriter } from '../../record/bytes.ts'
+import type { ByteReader, ByteWriter, CodecDescription } from '../../record/contract.ts'
+import { stateError } from '../errors.ts'
+import { entryOperation } from '../segment.ts'
+import type { BlockWriter, Pace } from '../segment.ts'
+
+/** How often a walk asks whether its slice is over: each so many entries, also inside one large key group. */
+export const ENTRIES_BETWEEN_CHECKS = 32
+
+export interface StoredCodecs {
+  readonly key: CodecDescription
+  readonly value?: CodecDescription
+  readonly mapKey?: CodecDescription
+}
+
+/** Puts entries read from a section into one group. */
+export type EntryLoader = (group: number, reader: ByteReader, count: number) => void
+
+export interface HeapTable {
+  readonly description: KeyedStateDescription
+  readonly entryCount: number
+  /** The cut begins: from now on old entries are saved before they change. */
+  freeze(): void
+  /** The cut is over: what was saved is dropped. */
+  thaw(): void
+  /** Writes the group as it was at the cut; called once per group and cut. */
+  writeGroup(group: number, block: BlockWriter, pace: Pace): Promise<void>
+  /** How to read entries written under other codecs; refused: why not. */
+  loaderOf(stored: StoredCodecs): { readonly load: EntryLoader } | { readonly refused: string }
+  /** The cursor's versions begin anew. */
+  forgetFound(): void
+}
+
+/** Old bytes of entries that changed while a snapshot ran, by group. */
+export class SavedEntries {
+  private readonly groups = new Map<number, { readonly writer: ByteWriter; count: number }>()
+
+  /** Where the next old entry of that group is to be written. */
+  next(group: number): ByteWriter {
+    let saved = this.groups.get(group)
+    if (saved === undefined) {
+      saved = { writer: createWriter(), count: 0 }
+      this.groups.set(group, saved)
+    }
+    saved.count++
+    return saved.writer
+  }
+
+  moveTo(block: BlockWriter, group: number): void {
+    const saved = this.groups.get(group)
+    if (saved === undefined) return
+    this.groups.delete(group)
+    block.addWritten(saved.count, saved.writer.take())
+  }
+}
+
+/** The operation of an entry of a complete block; anything else is damage or a later format. */
+export function readPut(reader: ByteReader): void {
+  const operation = reader.u8()
+  if (operation !== entryOperation.put) throw stateError('MR-T03', `An entry has the operation ${operation}.`)
+}

@@ -1,0 +1,110 @@
+// What can go wrong with stores, names and HEAD.
+
+import { errorsOf } from '../base/errors.ts'
+import type { ErrorRow, MillraceError } from '../base/errors.ts'
+
+export const storageErrors = {
+  'MR-S01': {
+    meaning: 'The store did not answer, or answered with an error.',
+    who: 'external system',
+    retry: true,
+    remedy: 'Look at the store; the call is repeated and nothing is taken for absent meanwhile.',
+  },
+  'MR-S02': {
+    meaning: 'The store is full.',
+    who: 'user',
+    retry: true,
+    remedy: 'Free space or raise the quota; the job goes on by itself then.',
+  },
+  'MR-S03': {
+    meaning: 'A stored object is shorter than what was written.',
+    who: 'user',
+    retry: false,
+    remedy: 'Restore the object from a copy, or start from another checkpoint or savepoint.',
+  },
+  'MR-S04': {
+    meaning: 'A name cannot be used in the store.',
+    who: 'user',
+    retry: false,
+    remedy: 'Use letters, digits and . _ = - in each part of it, 128 at most, not beginning with a dot.',
+  },
+  'MR-S05': {
+    meaning: 'A transaction name would be longer than external systems take.',
+    who: 'user',
+    retry: false,
+    remedy: 'Shorten the job id or the uid of the sink.',
+  },
+  'MR-S06': {
+    meaning: 'The store does not do what exactness needs: it failed its probe.',
+    who: 'user',
+    retry: false,
+    remedy:
+      'Use a store that creates an object only if there is none and swaps only what is unchanged (on disks: one with hard links).',
+  },
+  'MR-S07': {
+    meaning: 'A new object has the name of an old one.',
+    who: 'millrace',
+    retry: false,
+    remedy: 'Report this; the object was not written and the old one is unchanged.',
+  },
+  'MR-S08': {
+    meaning: 'The store refuses access.',
+    who: 'user',
+    retry: false,
+    remedy: 'Give this process the rights to read and write there.',
+  },
+  'MR-S10': {
+    meaning: 'HEAD, the pointer to the state of the job, cannot be read.',
+    who: 'user',
+    retry: false,
+    remedy:
+      'Nothing was started. Put back an undamaged HEAD (a directory keeps the earlier ones beside it), or begin a new job from a savepoint.',
+  },
+  'MR-S11': {
+    meaning: 'HEAD was written in a format that this version does not read.',
+    who: 'user',
+    retry: false,
+    remedy: 'Run the version that wrote it, or one that is at most one format newer.',
+  },
+  'MR-S12': {
+    meaning: 'The outcome of a write of HEAD stayed unclear up to the deadline.',
+    who: 'external system',
+    retry: true,
+    remedy: 'Look at the store; until a later write is clear nothing is restored, aborted or deleted.',
+  },
+  'MR-S13': {
+    meaning: 'Too many savepoint requests wait.',
+    who: 'user',
+    retry: true,
+    remedy: 'Wait for earlier ones to be answered.',
+  },
+  'MR-S14': {
+    meaning: 'HEAD belongs to another job.',
+    who: 'user',
+    retry: false,
+    remedy: 'Give each job a place of its own in the store.',
+  },
+  'MR-S15': {
+    meaning: 'A start from a given restore point is refused while HEAD has unconfirmed commits.',
+    who: 'user',
+    retry: false,
+    remedy:
+      'Run the job without --from (or `millrace admin commit`) until its commits are confirmed, then start again.',
+  },
+} as const satisfies Readonly<Record<string, ErrorRow>>
+
+export const storageError = errorsOf(storageErrors)
+
+/** The error of a failed call of a file system or store; Node's codes say which. */
+export function storageFailure(doing: string, cause: unknown): MillraceError {
+  const code = errorCodeOf(cause)
+  if (code === 'ENOSPC' || code === 'EDQUOT') return storageError('MR-S02', `${doing}.`, cause)
+  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS') return storageError('MR-S08', `${doing}.`, cause)
+  return storageError('MR-S01', `${doing}: ${cause instanceof Error ? cause.message : String(cause)}.`, cause)
+}
+
+/** Node's error code (`ENOENT` …), if the error has one. */
+export function errorCodeOf(error: unknown): string | undefined {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined
+  return typeof error.code === 'string' ? error.code : undefined
+}

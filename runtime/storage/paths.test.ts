@@ -1,0 +1,131 @@
+import { assert, nat, property, string } from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { checkpointId, incarnation, jobId, subtaskIndex } from '../base/ids.ts'
+import {
+  checkpointDataKey,
+  headFile,
+  localJobId,
+  localStoreFolder,
+  manifestKey,
+  parseHeadFile,
+  parseLocalJobFolder,
+  parseObjectKey,
+  parseTransactionName,
+  savepointFolder,
+  sharedDataKey,
+  transactionName,
+  transactionPrefix,
+} from './paths.ts'
+
+describe('object keys', () => {
+  it('have one form for each kind of object', () => {
+    expect(manifestKey(checkpointId(7), 'checkpoint')).toBe('chk-7/_metadata')
+    expect(manifestKey(checkpointId(8), 'savepoint')).toBe('savepoint-8/_metadata')
+    expect(savepointFolder(checkpointId(8))).toBe('savepoint-8')
+    expect(checkpointDataKey(checkpointId(7), 'ab12')).toBe('chk-7/ab12')
+    expect(sharedDataKey('ab12')).toBe('shared/ab12')
+  })
+
+  it.each([
+    '',
+    '/',
+    'a//b',
+    '/a',
+    'a/',
+    '../a',
+    'a/../b',
+    '.hidden',
+    'a/.temporary/b',
+    'ä',
+    'a b',
+    'a:b',
+    'x'.repeat(129),
+  ])('refuse %j', (key) => {
+    expect(() => parseObjectKey(key)).toThrow(/MR-S04/)
+  })
+
+  it.each(['a', 'chk-7/_metadata', 'a=b/c_d-e.f', 'x'.repeat(128)])('take %j', (key) => {
+    expect(parseObjectKey(key)).toBe(key)
+  })
+})
+
+describe('names of HEAD files', () => {
+  it('sort as their numbers do and parse back', () => {
+    expect([headFile(9), headFile(100), headFile(10)].toSorted()).toEqual([headFile(9), headFile(10), headFile(100)])
+    expect(parseHeadFile(headFile(123))).toBe(123)
+    expect(parseHeadFile('head-1')).toBeUndefined()
+    expect(parseHeadFile('.temporary')).toBeUndefined()
+  })
+})
+
+describe('local job ids', () => {
+  it('number later jobs of a name', () => {
+    expect(localJobId('flights', 1)).toBe('flights')
+    expect(localJobId('default/flights', 3)).toBe('default/flights.3')
+    expect(localStoreFolder(localJobId('flights', 2))).toBe('.millrace/flights.2')
+    expect(parseLocalJobFolder('flights', 'flights')).toBe(1)
+    expect(parseLocalJobFolder('flights', 'flights.12')).toBe(12)
+    for (const other of ['flights.1', 'flights.02', 'flights.x', 'flights2', 'other', 'flights.2.3'])
+      expect(parseLocalJobFolder('flights', other)).toBeUndefined()
+  })
+
+  it('refuse names that could be another job’s later id, or lead out of the folder', () => {
+    for (const name of ['flights.2', '../x', '', 'a b', '.x']) expect(() => localJobId(name, 1)).toThrow(/MR-S04/)
+  })
+})
+
+describe('transaction names', () => {
+  const identity = {
+    job: jobId('default/flights.2'),
+    uid: 'sink_1 é',
+    attempt: { incarnation: incarnation(3), number: 14 },
+    subtask: subtaskIndex(2),
+    checkpoint: checkpointId(77),
+  }
+
+  it('are safe as file names and have a pinned form', () => {
+    expect(transactionName(identity)).toBe('mr1_default=2Fflights.2_sink=5F1=20=C3=A9_3.14_2_77')
+    expect(transactionName(identity).startsWith(transactionPrefix(identity.job, identity.uid))).toBe(true)
+  })
+
+  it('parse back whatever the job and the uid are', () => {
+    assert(
+      property(
+        string({ minLength: 1, maxLength: 5, unit: 'binary' }),
+        string({ minLength: 1, maxLength: 5, unit: 'binary' }),
+        nat(),
+        nat(),
+        (job, uid, number, checkpoint) => {
+          const made = {
+            ...identity,
+            job: jobId(job),
+            uid,
+            attempt: { incarnation: incarnation(1), number },
+            checkpoint: checkpointId(checkpoint),
+          }
+          expect(parseTransactionName(transactionName(made))).toEqual(made)
+        },
+      ),
+      { numRuns: 200 },
+    )
+  })
+
+  it('of others are not ours', () => {
+    for (const name of [
+      '',
+      'mr1_a_b_1.1_1',
+      'mr2_a_b_1.1_1_1',
+      'mr1_a_b_01.1_1_1',
+      'mr1_=61_b_1.1_1_1',
+      'mr1_a_b_1.1_1_1_1',
+      'mr1_=FF_b_1.1_1_1',
+      'x mr1_a_b_1.1_1_1',
+    ]) {
+      expect(parseTransactionName(name)).toBeUndefined()
+    }
+  })
+
+  it('that external systems would cut are refused', () => {
+    expect(() => transactionName({ ...identity, uid: 'x'.repeat(200) })).toThrow(/MR-S05/)
+  })
+})

@@ -1,0 +1,231 @@
+// The only place that formats object keys, HEAD's file names, transaction names and the folders of local stores.
+//
+//   <job's prefix>/head/head-<number>          HEAD on a directory (rule 1)
+//   <job's prefix>/objects/chk-<id>/…          what dies with a checkpoint: `_metadata` and few data objects
+//   <job's prefix>/objects/savepoint-<id>/…    self-contained, owned by the user
+//   <job's prefix>/objects/shared/…            what a later checkpoint may use (rule 18)
+
+import { checkpointId, incarnation, jobId, subtaskIndex } from '../base/ids.ts'
+import type { Attempt, CheckpointId, JobId, SubtaskIndex } from '../base/ids.ts'
+import type { SnapshotKind } from '../record/element.ts'
+import type { ObjectKey } from './contract.ts'
+import { storageError } from './errors.ts'
+
+const SEGMENT = /^[A-Za-z0-9_=-][A-Za-z0-9._=-]{0,127}$/
+
+/** Where local jobs keep their stores, under the working folder. */
+export const LOCAL_ROOT = '.millrace'
+
+/** Throws MR-S04 unless `value` is a key: segments of letters, digits and `._=-`, none beginning with a dot. */
+export function parseObjectKey(value: string): ObjectKey {
+  for (const segment of value.split('/')) {
+    if (!SEGMENT.test(segment)) throw storageError('MR-S04', `Object key ${JSON.stringify(value)}.`)
+  }
+  return value as ObjectKey
+}
+
+// ---- objects of snapshots ----
+
+/** The folder of one snapshot; ids rise strictly over both kinds, so it belongs to one snapshot for ever (rule 6). */
+export function snapshotFolder(id: CheckpointId, kind: SnapshotKind): string {
+  return kind === 'checkpoint' ? `chk-${id}` : `savepoint-${id}`
+}
+
+export function savepointFolder(id: CheckpointId): string {
+  return snapshotFolder(id, 'savepoint')
+}
+
+export function manifestKey(id: CheckpointId, kind: SnapshotKind): ObjectKey {
+  return parseObjectKey(`${snapshotFolder(id, kind)}/_metadata`)
+}
+
+/** Data that dies with its snapshot. `unique`: never used before. */
+export function snapshotDataKey(id: CheckpointId, kind: SnapshotKind, unique: string): ObjectKey {
+  return parseObjectKey(`${snapshotFolder(id, kind)}/${unique}`)
+}
+
+export function checkpointDataKey(id: CheckpointId, unique: string): ObjectKey {
+  return snapshotDataKey(id, 'checkpoint', unique)
+}
+
+/** Data that later checkpoints may use. `unique`: never used before. */
+export function sharedDataKey(unique: string): ObjectKey {
+  return parseObjectKey(`shared/${unique}`)
+}
+
+/** What probe.ts writes to find out whether the store honours conditions. */
+export function probeKey(unique: string): ObjectKey {
+  return parseObjectKey(`probe/${unique}`)
+}
+
+// ---- HEAD on a directory ----
+
+/** `number` ≥ 1. Padded, so that names sort as numbers do. */
+export function headFile(number: number): string {
+  return `head-${String(number).padStart(16, '0')}`
+}
+
+/** The number of a HEAD file, or undefined for any other name. */
+export function parseHeadFile(name: string): number | undefined {
+  const match = /^head-(\d{16})$/.exec(name)
+  return match === null ? undefined : Number(match[1])
+}
+
+// ---- temporaries of a directory ----
+
+/** Folder of half-written files; its leading dot keeps it out of all object keys. */
+export const TEMPORARY_FOLDER = '.temporary'
+
+export function temporaryFile(unique: string): string {
+  return `write-${unique}`
+}
+
+export function joinPath(folder: string, name: string): string {
+  return folder === '' ? name : `${folder}/${name}`
+}
+
+export function parentOf(path: string): string {
+  const slash = path.lastIndexOf('/')
+  if (slash < 0) return ''
+  return slash === 0 ? '/' : path.slice(0, slash)
+}
+
+// ---- local jobs ----
+
+/** The folder of a local job's store. */
+export function localStoreFolder(job: JobId): string {
+  return joinPath(LOCAL_ROOT, checkedJobId(job))
+}
+
+export function headFolder(storeFolder: string): string {
+  return joinPath(storeFolder, 'head')
+}
+
+export function objectsFolder(storeFolder: string): string {
+  return joinPath(storeFolder, 'objects')
+}
+
+/** Where probe.ts tries swaps without touching HEAD. */
+export function probeHeadFolder(storeFolder: string, unique: string): string {
+  return joinPath(storeFolder, `probe-${unique}`)
+}
+
+/** The id of the `number`th local job of a name (rule 28): `<name>`, `<name>.2`, `<name>.3` … */
+export function localJobId(name: string, number: number): JobId {
+  return checkedJobId(jobId(number === 1 ? checkedLocalName(name) : `${checkedLocalName(name)}.${number}`))
+}
+
+/** Which job of `name` a folder is, or undefined when it is not one of them. */
+export function parseLocalJobFolder(name: string, folder: string): number | undefined {
+  if (folder === name) return 1
+  if (!folder.startsWith(`${name}.`)) return undefined
+  const rest = folder.slice(name.length + 1)
+  return /^([2-9]|[1-9]\d+)$/.test(rest) ? Number(rest) : undefined
+}
+
+/** Throws MR-S04 unless the id is one or more segments as in an object key. */
+export function checkedJobId(job: JobId): JobId {
+  for (const segment of job.split('/')) {
+    if (!SEGMENT.test(segment)) throw storageError('MR-S04', `Job id ${JSON.stringify(job)}.`)
+  }
+  return job
+}
+
+/** A name that ends in `.<number>` could be another job's later id; two jobs must never share a folder. */
+function checkedLocalName(name: string): string {
+  if (/\.\d+$/.test(name))
+    throw storageError(
+      'MR-S04',
+      `Job name ${JSON.stringify(name)} ends in a dot and a number, which marks later jobs of the same name.`,
+    )
+  return name
+}
+
+// ---- transactions ----
+
+/**
+ * Escaped job id and uid together. PostgreSQL takes 199 bytes for a prepared transaction; the rest is for the numbers, so that a name
+ * fits on the first day or never.
+ */
+export const TRANSACTION_PARTS_LENGTH_MAX = 126
+
+export interface TransactionIdentity {
+  readonly job: JobId
+  /** Of the sink. */
+  readonly uid: string
+  readonly attempt: Attempt
+  readonly subtask: SubtaskIndex
+  readonly checkpoint: CheckpointId
+}
+
+/** Rule 24. Letters, digits and `.-_=` only, so that it can be a file name, an id in Kafka, and a name in SQL. Throws MR-S05. */
+export function transactionName(identity: TransactionIdentity): string {
+  const length = escapePart(identity.job).length + escapePart(identity.uid).length
+  if (length > TRANSACTION_PARTS_LENGTH_MAX) {
+    throw storageError(
+      'MR-S05',
+      `Job ${identity.job} and uid ${identity.uid} take ${length} bytes of at most ${TRANSACTION_PARTS_LENGTH_MAX}.`,
+    )
+  }
+  return formatTransaction(identity)
+}
+
+/** undefined: not a name that transactionName made, so somebody else's transaction. */
+export function parseTransactionName(name: string): TransactionIdentity | undefined {
+  const match = /^mr1_([^_]+)_([^_]+)_(\d+)\.(\d+)_(\d+)_(\d+)$/.exec(name)
+  if (match === null) return undefined
+  const job = unescapePart(match[1]!)
+  const uid = unescapePart(match[2]!)
+  if (job === undefined || uid === undefined) return undefined
+  const identity: TransactionIdentity = {
+    job: jobId(job),
+    uid,
+    attempt: { incarnation: incarnation(Number(match[3])), number: Number(match[4]) },
+    subtask: subtaskIndex(Number(match[5])),
+    checkpoint: checkpointId(Number(match[6])),
+  }
+  // A name has one spelling: a foreign one that merely parses must not count as ours.
+  return formatTransaction(identity) === name ? identity : undefined
+}
+
+/** What all transactions of one sink of one job begin with. */
+export function transactionPrefix(job: JobId, uid: string): string {
+  return `mr1_${escapePart(job)}_${escapePart(uid)}_`
+}
+
+function formatTransaction({ job, uid, attempt, subtask, checkpoint }: TransactionIdentity): string {
+  return [
+    'mr1',
+    escapePart(job),
+    escapePart(uid),
+    `${attempt.incarnation}.${attempt.number}`,
+    subtask,
+    checkpoint,
+  ].join('_')
+}
+
+/** `=XX` for each UTF-8 byte outside letters, digits, dot and minus; the separator is thus never part of a part. */
+function escapePart(part: string): string {
+  let escaped = ''
+  for (const byte of new TextEncoder().encode(part)) {
+    const character = String.fromCharCode(byte)
+    escaped += /[A-Za-z0-9.-]/.test(character) ? character : `=${byte.toString(16).toUpperCase().padStart(2, '0')}`
+  }
+  return escaped
+}
+
+function unescapePart(escaped: string): string | undefined {
+  if (!/^(?:[A-Za-z0-9.-]|=[0-9A-F]{2})+$/.test(escaped)) return undefined
+  const bytes: number[] = []
+  for (let index = 0; index < escaped.length; index++) {
+    if (escaped[index] === '=') {
+      bytes.push(Number.parseInt(escaped.slice(index + 1, index + 3), 16))
+      index += 2
+    } else bytes.push(escaped.charCodeAt(index))
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Uint8Array.from(bytes))
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,34 @@
+// What a task reads from: its producers' channels (gate-input.ts) or a source's reader (source-input.ts).
+
+import type { Barrier, SnapshotKind } from '../record/element.ts'
+import type { CheckpointId } from '../base/ids.ts'
+import type { OperatorStatePart } from '../operators/contract.ts'
+
+/** more: there may be more at once. nothing: wait to be woken. ended: everything was read and its last watermark handed over. */
+export type ReadOutcome = 'more' | 'nothing' | 'ended'
+
+/** How an input hands over what it reads. */
+export interface InputHost {
+  /** Asked after every record: the budget is used up, mail waits, an output has no room, or timers must fire first. */
+  shouldStop(): boolean
+  process(value: unknown, timestamp: number): void
+  /** Fires timers (in slices) before anything else is read. */
+  advanceWatermark(watermark: number): void
+  idleness(idle: boolean): void
+  snapshot(barrier: Barrier, alignmentMs: number): void
+}
+
+export interface TaskInput {
+  start(): void
+  read(): ReadOutcome
+  /** The coordinator's trigger: at once for a source; behind the end of data on every channel otherwise (rule 19). */
+  trigger(barrier: Barrier): void
+  abort(id: CheckpointId): void
+  /** State of the input itself, in the same turn as the operators'. */
+  snapshot(id: CheckpointId, kind: SnapshotKind): OperatorStatePart | undefined
+  /** Records could not pass from now on, or can again. */
+  backpressured(yes: boolean): void
+  /** Call `read` again after this many ms even if nothing wakes it; undefined: need not. */
+  readonly tickMs: number | undefined
+  close(): void | Promise<void>
+}

@@ -1,0 +1,397 @@
+// One subtask: a mailbox loop over its input, its chain and the coordinator's mail. Everything it does happens in run(),
+// one slice at a time; only the async parts of snapshots and commits go on between slices.
+//
+//   restoring → running → (committing) → ending → finished
+//
+// committing: all inputs are read, and a two-phase sink's last transactions wait for a checkpoint (rule 3).
+// ending: the end of data is sent; the subtask stays until its consumers have received it (rule 19).
+
+import type { Environment, Timer } from '../base/environment.ts'
+import { unreachable } from '../base/errors.ts'
+import type { CheckpointId } from '../base/ids.ts'
+import type { MetricGroup } from '../base/metrics.ts'
+import type { SnapshotWriter, SubtaskSnapshot } from '../checkpoint/contract.ts'
+import type { FromSlot, TaskDeployment } from '../control/contract.ts'
+import type { OutputChannel } from '../network/contract.ts'
+import type { Barrier, SnapshotKind } from '../record/element.ts'
+import type { Key } from '../record/contract.ts'
+import type { KeyedStateBackend } from '../state/contract.ts'
+import { CommitQueue } from './commit-queue.ts'
+import type { OperatorChain } from './operator-chain.ts'
+import { assembleSnapshot, snapshotBytes } from './snapshot-assembly.ts'
+import type { SnapshotParts } from './snapshot-assembly.ts'
+import { slicesOf } from './slices.ts'
+import type { InputHost, TaskInput } from './task-input.ts'
+import { TimerFiring } from './timer-firing.ts'
+
+export type RunOutcome = 'again' | 'wait'
+
+type TaskState = 'restoring' | 'running' | 'committing' | 'ending' | 'finished' | 'closed'
+
+export interface TaskOptions {
+  readonly deployment: TaskDeployment
+  readonly environment: Environment
+  readonly metrics: MetricGroup
+  readonly chain: OperatorChain
+  readonly outputs: readonly OutputChannel[]
+  readonly keyed: KeyedStateBackend | undefined
+  readonly keySelector: ((value: unknown) => Key) | undefined
+  readonly twoPhase: boolean
+  /** The first operator's uid: keyed state and a source's splits are its. */
+  readonly headUid: string
+  readonly bufferTimeoutMs: number
+  readonly writer: SnapshotWriter
+  readonly send: (message: FromSlot) => void
+  /** Asks for another run(). */
+  readonly wake: () => void
+  /** Ends the slot's thread: what is broken here is not to be trusted any more. */
+  readonly fail: (error: unknown) => void
+}
+
+export class Task implements InputHost {
+  readonly #options: TaskOptions
+  readonly #chain: OperatorChain
+  readonly #environment: Environment
+  readonly #timers: TimerFiring
+  readonly #commits: CommitQueue
+  readonly #mail: (() => void)[] = []
+  #input!: TaskInput
+  #state: TaskState = 'restoring'
+  #snapshot: { readonly id: CheckpointId; readonly abort: () => void } | undefined
+  #newestCheckpoint: CheckpointId
+  /** The first checkpoint that covers everything this subtask will ever emit to its two-phase sinks. */
+  #finalCheckpoint: CheckpointId | undefined
+  #lastFlushMs: number
+  #waiting: { readonly sinceMs: number; readonly metric: 'idle_ms_total' | 'backpressured_ms_total' } | undefined
+  #tick: Timer | undefined
+  #backpressured = false
+
+  constructor(options: TaskOptions) {
+    this.#options = options
+    this.#chain = options.chain
+    this.#environment = options.environment
+    this.#newestCheckpoint = options.deployment.newestKnownCheckpoint
+    this.#lastFlushMs = options.environment.clock.nowMs()
+    this.#timers = new TimerFiring({
+      keyed: options.keyed,
+      chain: options.chain,
+      clock: options.environment.clock,
+      mayGoOn: () => !this.#environment.budget.shouldYield() && this.#chain.ready,
+      wake: options.wake,
+    })
+    this.#commits = new CommitQueue({
+      chain: options.chain,
+      committed: (id) => this.#committed(id),
+      fail: options.fail,
+    })
+    for (const output of options.outputs) output.onChange(options.wake)
+  }
+
+  get deployment(): TaskDeployment {
+    return this.#options.deployment
+  }
+
+  get state(): TaskState {
+    return this.#state
+  }
+
+  /** State is restored and all operators are open: begin to read. */
+  start(input: TaskInput): void {
+    this.#input = input
+    this.#state = 'running'
+    this.#timers.restored()
+    input.start()
+    this.#send({ type: 'running', ...this.#identity() })
+    this.#options.wake()
+  }
+
+  /** Runs `mail` between records, in order. After the end it is dropped. */
+  post(mail: () => void): void {
+    if (this.#state === 'closed') return
+    this.#mail.push(mail)
+    this.#options.wake()
+  }
+
+  trigger(barrier: Barrier): void {
+    this.post(() => {
+      if (this.#state === 'finished' || barrier.id <= this.#newestCheckpoint) return
+      if (this.#state === 'restoring') this.#decline(barrier.id, 'its state is still being restored')
+      else if (this.#state === 'running') this.#input.trigger(barrier)
+      else this.snapshot(barrier, 0)
+    })
+  }
+
+  abort(id: CheckpointId): void {
+    this.post(() => {
+      if (this.#state !== 'restoring') this.#input.abort(id)
+      if (this.#snapshot?.id === id) this.#snapshot.abort()
+      for (const { operator } of this.#chain.operators()) operator.aborted?.(id)
+    })
+  }
+
+  /** The permit to commit everything of checkpoints ≤ id. */
+  complete(id: CheckpointId): void {
+    this.post(() => this.#commits.permit(id))
+  }
+
+  /** One slice of work. */
+  run(): RunOutcome {
+    const { clock } = this.#environment
+    const startedMs = clock.nowMs()
+    try {
+      this.#endWaiting()
+      return this.#slice()
+    } catch (error) {
+      this.#options.fail(error)
+      return 'wait'
+    } finally {
+      this.#options.metrics.add('busy_ms_total', clock.nowMs() - startedMs)
+    }
+  }
+
+  close(): void {
+    this.#state = 'closed'
+    this.#mail.length = 0
+    this.#tick?.cancel()
+    this.#timers.close()
+    this.#snapshot?.abort()
+    this.#options.keyed?.close()
+  }
+
+  // ---- InputHost ----
+
+  shouldStop(): boolean {
+    return this.#mail.length > 0 || this.#timers.busy || !this.#chain.ready || this.#environment.budget.shouldYield()
+  }
+
+  process(value: unknown, timestamp: number): void {
+    const { keySelector, keyed } = this.#options
+    if (keySelector !== undefined) keyed!.setKey(keySelector(value))
+    this.#chain.head!.process(value, timestamp)
+  }
+
+  advanceWatermark(watermark: number): void {
+    this.#timers.advanceTo(watermark)
+  }
+
+  idleness(idle: boolean): void {
+    this.#chain.forwardStatus(idle)
+  }
+
+  /** The sync part: the barrier behind everything emitted so far, and the state as it is now, in one turn. */
+  snapshot(barrier: Barrier, alignmentMs: number): void {
+    const { clock, failpoints } = this.#environment
+    const startedMs = clock.nowMs()
+    failpoints.hit('task.snapshot.sync')
+    this.#newestCheckpoint = barrier.id
+    if (this.#state === 'committing' && barrier.kind === 'checkpoint') this.#finalCheckpoint ??= barrier.id
+    // After the end of data nothing more goes out: its consumers count this channel as having delivered the barrier.
+    if (this.#state !== 'ending') this.#chain.event({ kind: 'barrier', barrier })
+    this.#chain.flush()
+    const { parts, abort } = this.#freeze(barrier.id, barrier.kind)
+    const syncMs = clock.nowMs() - startedMs
+    this.#options.metrics.set('checkpoint_sync_ms', syncMs)
+    void this.#acknowledge(barrier, parts, { syncMs, alignmentMs, abort })
+  }
+
+  // ---- the loop ----
+
+  #slice(): RunOutcome {
+    for (;;) {
+      while (this.#mail.length > 0) this.#mail.shift()!()
+      switch (this.#state) {
+        case 'restoring':
+        case 'finished':
+        case 'closed':
+          return 'wait'
+        case 'running':
+        case 'committing':
+        case 'ending': {
+          const step = this.#state === 'running' ? this.#work() : this.#leave()
+          if (step !== 'again') return this.#wait(step)
+          break
+        }
+        default:
+          return unreachable(this.#state)
+      }
+      this.#flushIfOld()
+      if (this.#environment.budget.shouldYield()) return 'again'
+    }
+  }
+
+  #work(): 'again' | 'idle' | 'backpressured' {
+    if (!this.#chain.ready) {
+      this.#chain.flush()
+      if (!this.#chain.ready) return 'backpressured'
+    }
+    this.#setBackpressured(false)
+    if (this.#timers.busy || this.#timers.processingDue) {
+      this.#timers.fire()
+      return 'again'
+    }
+    const outcome = this.#input.read()
+    if (this.#timers.busy || outcome === 'more') return 'again'
+    if (outcome === 'ended') {
+      this.#endOfInput()
+      return 'again'
+    }
+    this.#chain.flush()
+    this.#lastFlushMs = this.#environment.clock.nowMs()
+    return 'idle'
+  }
+
+  #endOfInput(): void {
+    this.#chain.finish()
+    if (!this.#options.twoPhase) return this.#sendEnd()
+    this.#state = 'committing'
+    this.#send({ type: 'waitsForCheckpoint', ...this.#identity() })
+  }
+
+  #sendEnd(): void {
+    this.#state = 'ending'
+    this.#chain.event({ kind: 'end' })
+    this.#chain.flush()
+  }
+
+  #leave(): 'idle' {
+    this.#chain.flush()
+    const mayLeave = this.#state === 'ending' && this.#snapshot === undefined
+    if (mayLeave && this.#options.outputs.every((output) => output.endReceived)) this.#finish()
+    return 'idle'
+  }
+
+  /** Rule 19: its final state acknowledges every later snapshot for it. */
+  #finish(): void {
+    this.#environment.failpoints.hit('task.finish')
+    this.#state = 'finished'
+    const { parts } = this.#freeze(this.#newestCheckpoint, 'checkpoint')
+    void this.#closeAndReport(parts)
+  }
+
+  async #closeAndReport(parts: readonly SnapshotParts[]): Promise<void> {
+    try {
+      const operators = await assembleSnapshot({ id: this.#newestCheckpoint, parts, writer: this.#options.writer })
+      await this.#input.close()
+      this.#environment.failpoints.hit('task.close')
+      await this.#chain.close()
+      const snapshot: SubtaskSnapshot = { operators, finished: true, bytes: snapshotBytes(operators), syncMs: 0, asyncMs: 0, alignmentMs: 0 }
+      this.#send({ type: 'finished', ...this.#identity(), snapshot })
+      this.close()
+    } catch (error) {
+      this.#options.fail(error)
+    }
+  }
+
+  // ---- snapshots ----
+
+  #freeze(id: CheckpointId, kind: SnapshotKind): { parts: SnapshotParts[]; abort: () => void } {
+    const { keyed, headUid, writer } = this.#options
+    this.#snapshot?.abort()
+    const parts: SnapshotParts[] = []
+    const keyedSnapshot = keyed?.snapshot(id, writer, slicesOf(this.#environment))
+    if (keyedSnapshot !== undefined) parts.push({ uid: headUid, keyed: owned(keyedSnapshot.done) })
+    const inputPart = this.#input.snapshot(id, kind)
+    if (inputPart !== undefined) parts.push({ uid: headUid, part: Promise.resolve(inputPart) })
+    for (const { spec, operator } of this.#chain.operators()) {
+      const part = operator.snapshot?.(id)
+      if (part !== undefined) parts.push({ uid: spec.uid, part: owned(Promise.resolve(part)) })
+    }
+    return { parts, abort: () => keyedSnapshot?.abort() }
+  }
+
+  async #acknowledge(
+    barrier: Barrier,
+    parts: readonly SnapshotParts[],
+    measured: { readonly syncMs: number; readonly alignmentMs: number; readonly abort: () => void },
+  ): Promise<void> {
+    const { clock, failpoints } = this.#environment
+    const startedMs = clock.nowMs()
+    const running = { id: barrier.id, abort: measured.abort }
+    this.#snapshot = running
+    try {
+      const operators = await assembleSnapshot({ id: barrier.id, parts, writer: this.#options.writer })
+      failpoints.hit('task.snapshot.async')
+      if (this.#state === 'closed') return
+      const asyncMs = clock.nowMs() - startedMs
+      const bytes = snapshotBytes(operators)
+      this.#options.metrics.set('checkpoint_async_ms', asyncMs)
+      this.#options.metrics.set('checkpoint_alignment_ms', measured.alignmentMs)
+      this.#options.metrics.set('checkpoint_bytes', bytes)
+      const { syncMs, alignmentMs } = measured
+      const snapshot: SubtaskSnapshot = { operators, finished: false, bytes, syncMs, asyncMs, alignmentMs }
+      failpoints.hit('task.acknowledge.before')
+      this.#send({ type: 'acknowledged', id: barrier.id, ...this.#identity(), snapshot })
+      failpoints.hit('task.acknowledge.after')
+    } catch (error) {
+      // The task goes on; only this checkpoint will not be (R7: an async decline counts, the sync part failing fails the task).
+      if (this.#state !== 'closed') this.#decline(barrier.id, String(error))
+    } finally {
+      if (this.#snapshot === running) this.#snapshot = undefined
+      this.#options.wake()
+    }
+  }
+
+  #decline(id: CheckpointId, reason: string): void {
+    this.#send({ type: 'declined', id, ...this.#identity(), reason })
+  }
+
+  #committed(id: CheckpointId): void {
+    if (this.#state === 'closed') return
+    if (this.#options.twoPhase) this.#send({ type: 'committed', id, ...this.#identity() })
+    if (this.#state === 'committing' && this.#finalCheckpoint !== undefined && id >= this.#finalCheckpoint) {
+      this.post(() => this.#sendEnd())
+    }
+  }
+
+  // ---- waiting ----
+
+  #wait(reason: 'idle' | 'backpressured'): 'wait' {
+    this.#setBackpressured(reason === 'backpressured')
+    this.#waiting = {
+      sinceMs: this.#environment.clock.nowMs(),
+      metric: reason === 'idle' ? 'idle_ms_total' : 'backpressured_ms_total',
+    }
+    this.#timers.arm()
+    const tickMs = this.#state === 'running' ? this.#input.tickMs : undefined
+    if (tickMs !== undefined) {
+      this.#tick?.cancel()
+      this.#tick = this.#environment.clock.timer(tickMs, this.#options.wake)
+    }
+    return 'wait'
+  }
+
+  #endWaiting(): void {
+    if (this.#waiting === undefined) return
+    this.#options.metrics.add(this.#waiting.metric, this.#environment.clock.nowMs() - this.#waiting.sinceMs)
+    this.#waiting = undefined
+  }
+
+  #setBackpressured(yes: boolean): void {
+    if (yes === this.#backpressured) return
+    this.#backpressured = yes
+    this.#input.backpressured(yes)
+  }
+
+  #flushIfOld(): void {
+    const nowMs = this.#environment.clock.nowMs()
+    if (nowMs - this.#lastFlushMs < this.#options.bufferTimeoutMs) return
+    this.#lastFlushMs = nowMs
+    this.#chain.flush()
+  }
+
+  #identity() {
+    const { task, attempt } = this.#options.deployment
+    return { task, attempt }
+  }
+
+  #send(message: FromSlot): void {
+    this.#options.send(message)
+  }
+}
+
+/** Its failure is reported by whoever awaits it later; until then it must not count as unhandled. */
+function owned<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => undefined)
+  return promise
+}
+

@@ -1,0 +1,69 @@
+// Event time of a subtask with several inputs: the smallest watermark over the channels that are not idle (design: Time).
+
+import { MIN_WATERMARK } from '../record/element.ts'
+
+export interface ValveOutput {
+  /** Set when the watermark rose. */
+  readonly watermark?: number
+  /** Set when the status turned. */
+  readonly idle?: boolean
+}
+
+export class WatermarkValve {
+  readonly #watermarks: number[]
+  readonly #idle: boolean[]
+  readonly #ended: boolean[]
+  #current = MIN_WATERMARK
+  #isIdle = false
+
+  constructor(channels: number) {
+    this.#watermarks = Array.from({ length: channels }, () => MIN_WATERMARK)
+    this.#idle = Array.from({ length: channels }, () => false)
+    this.#ended = Array.from({ length: channels }, () => false)
+  }
+
+  get current(): number {
+    return this.#current
+  }
+
+  watermark(channel: number, timestamp: number): ValveOutput {
+    if (timestamp > this.#watermarks[channel]!) this.#watermarks[channel] = timestamp
+    return this.#update()
+  }
+
+  status(channel: number, idle: boolean): ValveOutput {
+    this.#idle[channel] = idle
+    return this.#update()
+  }
+
+  /** An ended channel holds nothing back: it has sent its last watermark before. */
+  end(channel: number): ValveOutput {
+    this.#ended[channel] = true
+    return this.#update()
+  }
+
+  #update(): ValveOutput {
+    let smallest = Infinity
+    let largest = MIN_WATERMARK
+    for (let channel = 0; channel < this.#watermarks.length; channel++) {
+      const watermark = this.#watermarks[channel]!
+      if (watermark > largest) largest = watermark
+      if (!this.#idle[channel] && !this.#ended[channel] && watermark < smallest) smallest = watermark
+    }
+    const allOut = smallest === Infinity
+    // When the last one turns idle the largest counts: it does not depend on the order in which they did (FLINK-38454).
+    const next = allOut ? largest : smallest
+    const idle = allOut && this.#idle.some((value, channel) => value && !this.#ended[channel])
+    const output: { watermark?: number; idle?: boolean } = {}
+    // A channel that comes back from idleness cannot move the watermark back.
+    if (next > this.#current) {
+      this.#current = next
+      output.watermark = next
+    }
+    if (idle !== this.#isIdle) {
+      this.#isIdle = idle
+      output.idle = idle
+    }
+    return output
+  }
+}

@@ -1,0 +1,135 @@
+// A slot: runs one subtask of every vertex of one slot-sharing group, on its coordinator's word. It lives and dies as a whole.
+
+import type { Environment, Timer } from '../base/environment.ts'
+import { unreachable } from '../base/errors.ts'
+import { taskKey } from '../base/ids.ts'
+import type { Attempt, JobId, SlotId, TaskId, TaskKey } from '../base/ids.ts'
+import type { SnapshotReader, SnapshotWriter } from '../checkpoint/contract.ts'
+import { CONTROL_VERSION } from '../control/contract.ts'
+import type { ControlLink, FromSlot, SerializedError, TaskDeployment, ToSlot } from '../control/contract.ts'
+import type { JobGraph } from '../job/contract.ts'
+import type { FrameTransport } from '../network/contract.ts'
+import type { FileSystem } from '../storage/contract.ts'
+import { ChannelHub } from '../network/channel-hub.ts'
+import { SlotExecutor } from './slot-executor.ts'
+import { buildSubtask } from './subtask-builder.ts'
+import type { Subtask } from './subtask-builder.ts'
+
+/** How often metrics go to the coordinator. */
+const reportIntervalMs = 500
+
+export interface SlotOptions {
+  readonly slot: SlotId
+  readonly job: JobId
+  readonly graph: JobGraph
+  readonly environment: Environment
+  readonly files: FileSystem
+  readonly transport: FrameTransport
+  readonly control: ControlLink<FromSlot, ToSlot>
+  readonly snapshotWriter: SnapshotWriter
+  readonly snapshotReader: SnapshotReader
+}
+
+export class Slot {
+  readonly #options: SlotOptions
+  readonly #hub: ChannelHub
+  readonly #executor: SlotExecutor
+  readonly #subtasks = new Map<TaskKey, Subtask>()
+  #broken = false
+  #reportTimer: Timer | undefined
+
+  constructor(options: SlotOptions) {
+    this.#options = options
+    this.#executor = new SlotExecutor(options.environment)
+    const { job, slot, transport, environment, graph } = options
+    this.#hub = new ChannelHub({ job, slot, transport, environment, deadlineMs: graph.settings.channelDeadlineMs })
+    options.control.onMessage((message) => this.#receive(message))
+    options.control.onLost((reason) => this.#stop(`the coordinator is gone: ${reason}`))
+    options.control.send({ type: 'registered', version: CONTROL_VERSION, slot: options.slot, graphHash: options.graph.hash })
+    this.#report()
+  }
+
+  /** Something outside any task is broken: the slot stops and says so. */
+  fail(error: unknown): void {
+    this.#fail(undefined, undefined, error)
+  }
+
+  #receive(message: ToSlot): void {
+    if (this.#broken) return
+    switch (message.type) {
+      case 'deploy':
+        for (const deployment of message.tasks) this.#deploy(deployment)
+        return
+      case 'trigger': {
+        const { id, kind, triggeredAtMs } = message
+        return this.#current(message)?.task.trigger({ id, kind, triggeredAtMs, alignedMs: 0 })
+      }
+      case 'abort':
+        for (const subtask of this.#subtasks.values()) subtask.task.abort(message.id)
+        return
+      case 'complete':
+        for (const subtask of this.#subtasks.values()) subtask.task.complete(message.id)
+        return
+      case 'assign':
+        return this.#current(message)?.assign(message.splits, message.noMore)
+      case 'splitsWait':
+        return this.#current(message)?.setSplitsWait(message.waiting)
+      case 'shutdown':
+        return this.#stop('the job has ended')
+      default:
+        return unreachable(message)
+    }
+  }
+
+  #deploy(deployment: TaskDeployment): void {
+    const subtask = buildSubtask(deployment, {
+      ...this.#options,
+      hub: this.#hub,
+      wake: (task) => this.#executor.wake(task),
+      fail: (error) => this.#fail(deployment.task, deployment.attempt, error),
+    })
+    this.#subtasks.set(taskKey(deployment.task), subtask)
+    subtask.start().catch((error: unknown) => this.#fail(deployment.task, deployment.attempt, error))
+  }
+
+  #current(to: { readonly task: TaskId; readonly attempt: Attempt }): Subtask | undefined {
+    const subtask = this.#subtasks.get(taskKey(to.task))
+    const attempt = subtask?.task.deployment.attempt
+    const same = attempt?.number === to.attempt.number && attempt.incarnation === to.attempt.incarnation
+    return same ? subtask : undefined
+  }
+
+  #fail(task: TaskId | undefined, attempt: Attempt | undefined, error: unknown): void {
+    if (this.#broken) return
+    this.#options.environment.log('error', 'a subtask failed', { slot: this.#options.slot, task, error: String(error) })
+    this.#options.control.send({ type: 'failed', task, attempt, error: serializeError(error) })
+    // One subtask's failure is its thread's: nothing here runs on, the coordinator starts a fresh one.
+    this.#stop('a subtask failed')
+  }
+
+  #stop(reason: string): void {
+    if (this.#broken) return
+    this.#broken = true
+    this.#options.environment.log('debug', 'slot stops', { slot: this.#options.slot, reason })
+    this.#reportTimer?.cancel()
+    this.#executor.close()
+    for (const subtask of this.#subtasks.values()) subtask.task.close()
+    this.#hub.closeAll()
+  }
+
+  #report(): void {
+    this.#reportTimer = this.#options.environment.clock.timer(reportIntervalMs, () => {
+      if (this.#broken) return
+      const tasks = [...this.#subtasks.values()].map((subtask) => subtask.report())
+      if (tasks.length > 0) this.#options.control.send({ type: 'report', tasks })
+      this.#report()
+    })
+  }
+}
+
+export function serializeError(error: unknown): SerializedError {
+  if (!(error instanceof Error)) return { name: 'Error', message: String(error), stack: undefined, code: undefined, retry: true }
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined
+  const retry = 'retry' in error && typeof error.retry === 'boolean' ? error.retry : true
+  return { name: error.name, message: error.message, stack: error.stack, code, retry }
+}

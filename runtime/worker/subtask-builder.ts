@@ -1,0 +1,254 @@
+// Puts a subtask together from its deployment: channels, writers, chain, state, input; and restores it.
+
+import { Metrics } from '../base/metrics.ts'
+import type { EdgeId, JobId } from '../base/ids.ts'
+import { invariant } from '../base/errors.ts'
+import type { Environment } from '../base/environment.ts'
+import type { SnapshotReader, SnapshotWriter } from '../checkpoint/contract.ts'
+import type { FromSlot, TaskDeployment, TaskReport } from '../control/contract.ts'
+import type { ChainedOperator, JobGraph, JobVertex } from '../job/contract.ts'
+import type { ChannelHub, ChannelOwner } from '../network/channel-hub.ts'
+import type { OutputChannel } from '../network/contract.ts'
+import { createRecordWriter } from '../network/record-writer.ts'
+import type { RecordWriter } from '../network/record-writer.ts'
+import type { OperatorContext, RestoredOperatorState, TaskInfo } from '../operators/contract.ts'
+import { createReader } from '../record/bytes.ts'
+import { keyGroupRange } from '../record/key-group.ts'
+import { deepFreeze } from '../state/deep-freeze.ts'
+import { createHeapBackend } from '../state/heap/backend.ts'
+import { readOperatorState } from '../state/operator-state.ts'
+import type { KeyedStateBackend } from '../state/contract.ts'
+import type { FileSystem } from '../storage/contract.ts'
+import { BarrierHandler } from '../task/barrier-handler.ts'
+import { FinishedInput } from '../task/finished-input.ts'
+import { GateInput } from '../task/gate-input.ts'
+import { InputGate } from '../task/input-gate.ts'
+import { OperatorChain } from '../task/operator-chain.ts'
+import { SourceInput, splitsStateName } from '../task/source-input.ts'
+import { Task } from '../task/task.ts'
+import type { TaskInput } from '../task/task-input.ts'
+
+export interface BuilderOptions {
+  readonly job: JobId
+  readonly graph: JobGraph
+  readonly environment: Environment
+  readonly files: FileSystem
+  readonly hub: ChannelHub
+  readonly control: { send(message: FromSlot): void }
+  readonly snapshotWriter: SnapshotWriter
+  readonly snapshotReader: SnapshotReader
+  readonly wake: (task: Task) => void
+  readonly fail: (error: unknown) => void
+}
+
+export interface Subtask {
+  readonly task: Task
+  /** Restores, opens, and begins to run. Rejects when that cannot be. */
+  start(): Promise<void>
+  assign(splits: readonly Uint8Array[], noMore: boolean): void
+  setSplitsWait(waiting: boolean): void
+  report(): TaskReport
+}
+
+export function buildSubtask(deployment: TaskDeployment, options: BuilderOptions): Subtask {
+  const vertex = options.graph.vertices.find((candidate) => candidate.id === deployment.task.vertex)
+  invariant(vertex !== undefined, `no vertex ${deployment.task.vertex} in the graph`)
+  return new BuiltSubtask(vertex, deployment, options)
+}
+
+class BuiltSubtask implements Subtask {
+  readonly task: Task
+  readonly #vertex: JobVertex
+  readonly #deployment: TaskDeployment
+  readonly #options: BuilderOptions
+  readonly #metrics = new Metrics()
+  readonly #chain: OperatorChain
+  readonly #keyed: KeyedStateBackend | undefined
+  readonly #info: TaskInfo
+  readonly #outputs: OutputChannel[] = []
+  readonly #owner: ChannelOwner
+  #source: SourceInput | undefined
+  /** Assignments that came while the reader was still being restored. */
+  readonly #early: (() => void)[] = []
+
+  constructor(vertex: JobVertex, deployment: TaskDeployment, options: BuilderOptions) {
+    this.#vertex = vertex
+    this.#deployment = deployment
+    this.#options = options
+    const { settings } = options.graph
+    const { subtask } = deployment.task
+    this.#info = {
+      job: options.job,
+      vertex: vertex.id,
+      vertexName: vertex.name,
+      subtask,
+      parallelism: vertex.parallelism,
+      maxParallelism: vertex.maxParallelism,
+      attempt: deployment.attempt,
+    }
+    this.#owner = { task: deployment.task, attempt: deployment.attempt, fail: options.fail, metrics: this.#metrics }
+    this.#chain = new OperatorChain({
+      vertex,
+      writers: this.#writers(),
+      freeze: settings.freezeRecords ? deepFreeze : undefined,
+      metrics: this.#metrics,
+      finishedBefore: deployment.finishedBefore,
+    })
+    this.#keyed = this.#createBackend()
+    this.task = new Task({
+      deployment,
+      environment: options.environment,
+      metrics: this.#metrics,
+      chain: this.#chain,
+      outputs: this.#outputs,
+      keyed: this.#keyed,
+      keySelector: vertex.keySelector,
+      twoPhase: !deployment.finishedBefore && vertex.chain.some(({ factory }) => factory.kind === 'operator' && factory.twoPhase),
+      headUid: vertex.chain[0]!.uid,
+      bufferTimeoutMs: settings.bufferTimeoutMs,
+      writer: options.snapshotWriter,
+      send: (message) => options.control.send(message),
+      wake: () => options.wake(this.task),
+      fail: options.fail,
+    })
+  }
+
+  async start(): Promise<void> {
+    this.#options.environment.failpoints.hit('task.restore')
+    const restored = this.#deployment.restored?.operators ?? {}
+    if (this.#keyed !== undefined) {
+      await this.#keyed.restore(restored[this.#vertex.chain[0]!.uid]?.keyed ?? [], this.#options.snapshotReader)
+    }
+    const states = new Map<string, ReadonlyMap<string, RestoredOperatorState>>()
+    for (const { uid } of this.#vertex.chain) states.set(uid, await this.#readOperatorState(uid))
+    await this.#chain.open((index, spec) => this.#context(index, spec, states.get(spec.uid)!))
+    if (this.task.state === 'closed') return
+    const input = this.#createInput(states.get(this.#vertex.chain[0]!.uid)!)
+    this.task.start(input)
+    for (const assignment of this.#early.splice(0)) assignment()
+  }
+
+  assign(splits: readonly Uint8Array[], noMore: boolean): void {
+    this.#toSource((source) => {
+      if (splits.length > 0) source.addSplits(splits, this.#decodeSplit)
+      if (noMore) source.noMoreSplits()
+    })
+  }
+
+  setSplitsWait(waiting: boolean): void {
+    this.#toSource((source) => source.setSplitsWait(waiting))
+  }
+
+  report(): TaskReport {
+    this.#metrics.set('records_out_total', this.#chain.recordsOut)
+    this.#metrics.set('current_watermark_ms', this.#chain.watermarkOf(0))
+    if (this.#keyed !== undefined) this.#metrics.set('state_entries', this.#keyed.entryCount)
+    const { task, attempt } = this.#deployment
+    return { task, attempt, metrics: Object.fromEntries(this.#metrics.values) }
+  }
+
+  /** In the mailbox, so that assignments and triggers keep the order in which they were sent (rule 20). */
+  #toSource(act: (source: SourceInput) => void): void {
+    const mail = () => this.task.post(() => this.#source !== undefined && act(this.#source))
+    if (this.#source === undefined) this.#early.push(mail)
+    else mail()
+  }
+
+  readonly #decodeSplit = (bytes: Uint8Array): unknown => {
+    const { factory } = this.#vertex.chain[0]!
+    invariant(factory.kind === 'source', `${this.#vertex.id} is no source`)
+    return factory.source.splitCodec.decode(createReader(bytes))
+  }
+
+  #writers(): Map<EdgeId, RecordWriter> {
+    const writers = new Map<EdgeId, RecordWriter>()
+    for (const id of this.#vertex.outputs) {
+      const { type, partitioning, keySelector, target } = this.#options.graph.edges[id]!
+      const peers = this.#deployment.outputs.filter((peer) => peer.channel.edge === id)
+      const channels = peers.map((peer) => this.#options.hub.output(peer, type, this.#owner))
+      this.#outputs.push(...channels)
+      const { maxParallelism } = this.#options.graph.vertices.find((vertex) => vertex.id === target)!
+      const { subtask } = this.#deployment.task
+      writers.set(id, createRecordWriter({ partitioning, channels, subtask, keySelector, maxParallelism }))
+    }
+    return writers
+  }
+
+  #createBackend(): KeyedStateBackend | undefined {
+    const { vertex, deployment } = { vertex: this.#vertex, deployment: this.#deployment }
+    if (vertex.keySelector === undefined || deployment.finishedBefore) return undefined
+    const range = keyGroupRange(vertex.parallelism, deployment.task.subtask, vertex.maxParallelism)
+    return createHeapBackend({ uid: vertex.chain[0]!.uid, ...range, maxParallelism: vertex.maxParallelism })
+  }
+
+  #createInput(restored: ReadonlyMap<string, RestoredOperatorState>): TaskInput {
+    const { environment, files } = this.#options
+    const head = this.#vertex.chain[0]!
+    if (head.factory.kind === 'operator') return this.#createGateInput()
+    if (this.#deployment.finishedBefore) return new FinishedInput(this.task)
+    const { source, watermarks } = head.factory
+    const { task, attempt } = this.#deployment
+    const reader = source.createReader({
+      environment,
+      files,
+      task: this.#info,
+      metrics: this.#metrics,
+      wake: () => this.#options.wake(this.task),
+      requestSplit: () => this.#options.control.send({ type: 'requestSplit', task, attempt }),
+      splitFinished: (splitId) => this.#options.control.send({ type: 'splitFinished', task, attempt, splitId }),
+      fail: this.#options.fail,
+    })
+    const splits = restored.get(splitsStateName)?.items ?? []
+    if (splits.length > 0) reader.addSplits(splits.map(({ bytes }) => this.#decodeSplit(bytes)))
+    this.#source = new SourceInput({
+      source,
+      strategy: watermarks,
+      reader,
+      newestKnown: this.#deployment.newestKnownCheckpoint,
+      output: this.#chain.headOutput,
+      host: this.task,
+      environment,
+      metrics: this.#metrics,
+    })
+    return this.#source
+  }
+
+  #createGateInput(): GateInput {
+    const { environment, hub, graph } = this.#options
+    const { inputs, newestKnownCheckpoint } = this.#deployment
+    const channels = inputs.map((peer) => hub.input(peer, graph.edges[peer.channel.edge]!.type, this.#owner))
+    const gate = new InputGate(channels, () => this.#options.wake(this.task))
+    const handler = new BarrierHandler({ channels: channels.length, newestKnown: newestKnownCheckpoint, planted: environment.planted })
+    return new GateInput({ gate, handler, host: this.task, clock: environment.clock, metrics: this.#metrics })
+  }
+
+  async #readOperatorState(uid: string): Promise<ReadonlyMap<string, RestoredOperatorState>> {
+    const states = new Map<string, RestoredOperatorState>()
+    for (const [name, snapshots] of Object.entries(this.#deployment.restored?.operators[uid]?.operatorState ?? {})) {
+      const items: { bytes: Uint8Array; codec: (typeof snapshots)[number]['codec'] }[] = []
+      for (const snapshot of snapshots) {
+        const read = await readOperatorState(name, snapshot, this.#options.snapshotReader)
+        for (const bytes of read) items.push({ bytes, codec: snapshot.codec })
+      }
+      states.set(name, { items })
+    }
+    return states
+  }
+
+  #context(index: number, spec: ChainedOperator, restored: ReadonlyMap<string, RestoredOperatorState>): OperatorContext {
+    return {
+      task: this.#info,
+      uid: spec.uid,
+      name: spec.name,
+      environment: this.#options.environment,
+      files: this.#options.files,
+      metrics: this.#metrics,
+      keyed: index === 0 ? this.#keyed : undefined,
+      restored,
+      restoredCommittables: this.#deployment.restored?.operators[spec.uid]?.committables ?? [],
+      currentWatermark: () => this.#chain.watermarkOf(index),
+      post: (mail) => this.task.post(mail),
+      fail: this.#options.fail,
+    }
+  }
+}
