@@ -32,7 +32,7 @@ const Bid = z.object({
   extra: z.string(),
 })
 
-const environment = realEnvironment({})
+const environment = realEnvironment({ log: () => undefined })
 const job = jobId('bench')
 const [left, right] = [slotId('0#0'), slotId('1#0')]
 const channel = { edge: edgeId(0), producer: subtaskIndex(0), consumer: subtaskIndex(0) }
@@ -48,7 +48,12 @@ export async function run(emit: (figure: Figure) => void): Promise<void> {
   emit({ ...figure('memory', memory), peer: 'batches in an array', peerValue: array, ratio: memory / array })
   const codec = await best(() => encodeAndDecode(type, records))
   const frames = await best(() => pumpFrames(type, records))
-  emit({ ...figure('thread, both ends in one', frames), peer: 'the codec alone', peerValue: codec, ratio: frames / codec })
+  emit({
+    ...figure('thread, both ends in one', frames),
+    peer: 'the codec alone',
+    peerValue: codec,
+    ratio: frames / codec,
+  })
 }
 
 function figure(name: string, recordsPerSecond: number): Figure {
@@ -67,7 +72,10 @@ async function best(round: () => Promise<void> | void): Promise<number> {
 }
 
 /** A task at each end: the producer stops when its output is not ready, the consumer when nothing is available. */
-function pump({ output, input }: { output: OutputChannel; input: InputChannel }, records: readonly unknown[]): Promise<void> {
+function pump(
+  { output, input }: { output: OutputChannel; input: InputChannel },
+  records: readonly unknown[],
+): Promise<void> {
   return new Promise((resolve) => {
     let emitted = 0
     let taken = 0
@@ -90,7 +98,8 @@ function pump({ output, input }: { output: OutputChannel; input: InputChannel },
 
 async function pumpFrames(type: TypeInfo<unknown>, records: readonly unknown[]): Promise<void> {
   const { port1, port2 } = new MessageChannel()
-  const hubOf = (slot: SlotId, transport: ThreadTransport) => new ChannelHub({ job, slot, transport, environment, deadlineMs: 60_000 })
+  const hubOf = (slot: SlotId, transport: ThreadTransport) =>
+    new ChannelHub({ job, slot, transport, environment, deadlineMs: 60_000 })
   const transports = [new ThreadTransport(left), new ThreadTransport(right)] as const
   transports[0].addPeer(right, port1)
   transports[1].addPeer(left, port2)
@@ -98,8 +107,14 @@ async function pumpFrames(type: TypeInfo<unknown>, records: readonly unknown[]):
   const fail = (error: unknown): never => {
     throw error
   }
-  const output = hubs[0].output({ channel, attempt, address: dataAddress(job, right, consumer) }, type, { ...producer, fail })
-  const input = hubs[1].input({ channel, attempt, address: creditAddress(job, left, producer) }, type, { ...consumer, fail })
+  const output = hubs[0].output({ channel, attempt, address: dataAddress(job, right, consumer) }, type, {
+    ...producer,
+    fail,
+  })
+  const input = hubs[1].input({ channel, attempt, address: creditAddress(job, left, producer) }, type, {
+    ...consumer,
+    fail,
+  })
   await pump({ output, input }, records)
   for (const hub of hubs) hub.closeAll()
   for (const transport of transports) transport.close()

@@ -24,6 +24,7 @@ export function collectionSink<T>(name: string): Sink<T> {
 }
 
 /** What was committed so far to `collectionSink(name)`, in the order of commits. */
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller knows what its sink took.
 export function collected<T>(name: string): readonly T[] {
   return [...collectionOf(name).committed.values()].flat() as T[]
 }

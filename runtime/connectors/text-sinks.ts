@@ -45,6 +45,6 @@ function cell(value: unknown): string {
 function cellText(value: unknown): string {
   if (value === null || value === undefined) return ''
   if (value instanceof Date) return value.toISOString()
-  if (typeof value === 'object') return JSON.stringify(value, bigintForm)
-  return String(value)
+  if (typeof value === 'bigint') return value.toString()
+  return typeof value === 'string' ? value : (JSON.stringify(value, bigintForm) ?? '')
 }

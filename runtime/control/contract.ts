@@ -36,11 +36,24 @@ export interface TaskDeployment {
 
 export type ToSlot =
   | { readonly type: 'deploy'; readonly tasks: readonly TaskDeployment[] }
-  | { readonly type: 'trigger'; readonly id: CheckpointId; readonly kind: SnapshotKind; readonly triggeredAtMs: number; readonly task: TaskId; readonly attempt: Attempt }
+  | {
+      readonly type: 'trigger'
+      readonly id: CheckpointId
+      readonly kind: SnapshotKind
+      readonly triggeredAtMs: number
+      readonly task: TaskId
+      readonly attempt: Attempt
+    }
   | { readonly type: 'abort'; readonly id: CheckpointId }
   | { readonly type: 'complete'; readonly id: CheckpointId }
   /** Splits and "no more" share the order of the triggers (rule 20). Splits are encoded by the source's splitCodec. */
-  | { readonly type: 'assign'; readonly task: TaskId; readonly attempt: Attempt; readonly splits: readonly Uint8Array[]; readonly noMore: boolean }
+  | {
+      readonly type: 'assign'
+      readonly task: TaskId
+      readonly attempt: Attempt
+      readonly splits: readonly Uint8Array[]
+      readonly noMore: boolean
+    }
   /** Whether splits wait in the enumerator: readers without splits are then not idle. */
   | { readonly type: 'splitsWait'; readonly task: TaskId; readonly attempt: Attempt; readonly waiting: boolean }
   /** Consumers of an ended run may go: end of the slot's work. */
@@ -49,13 +62,30 @@ export type ToSlot =
 export type FromSlot =
   | { readonly type: 'registered'; readonly version: number; readonly slot: SlotId; readonly graphHash: string }
   | { readonly type: 'running'; readonly task: TaskId; readonly attempt: Attempt }
-  | { readonly type: 'acknowledged'; readonly id: CheckpointId; readonly task: TaskId; readonly attempt: Attempt; readonly snapshot: SubtaskSnapshot }
-  | { readonly type: 'declined'; readonly id: CheckpointId; readonly task: TaskId; readonly attempt: Attempt; readonly reason: string }
+  | {
+      readonly type: 'acknowledged'
+      readonly id: CheckpointId
+      readonly task: TaskId
+      readonly attempt: Attempt
+      readonly snapshot: SubtaskSnapshot
+    }
+  | {
+      readonly type: 'declined'
+      readonly id: CheckpointId
+      readonly task: TaskId
+      readonly attempt: Attempt
+      readonly reason: string
+    }
   /** With the final state; from now on the coordinator acknowledges for it (rule 19). */
   | { readonly type: 'finished'; readonly task: TaskId; readonly attempt: Attempt; readonly snapshot: SubtaskSnapshot }
   /** Only a checkpoint that starts from now on lets this subtask finish (a two-phase sink at its end of data). */
   | { readonly type: 'waitsForCheckpoint'; readonly task: TaskId; readonly attempt: Attempt }
-  | { readonly type: 'failed'; readonly task: TaskId | undefined; readonly attempt: Attempt | undefined; readonly error: SerializedError }
+  | {
+      readonly type: 'failed'
+      readonly task: TaskId | undefined
+      readonly attempt: Attempt | undefined
+      readonly error: SerializedError
+    }
   | { readonly type: 'requestSplit'; readonly task: TaskId; readonly attempt: Attempt }
   | { readonly type: 'splitFinished'; readonly task: TaskId; readonly attempt: Attempt; readonly splitId: string }
   /** All transactions of checkpoints ≤ id of this subtask are committed. */

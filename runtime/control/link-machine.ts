@@ -165,10 +165,26 @@ export class LinkMachine {
   }
 
   #put(kind: 'open' | 'acknowledge', to: string | undefined): void {
-    this.outbox.push({ version: LINK_VERSION, kind, from: this.#session, to, received: this.#received, number: 0, payload: undefined })
+    this.outbox.push({
+      version: LINK_VERSION,
+      kind,
+      from: this.#session,
+      to,
+      received: this.#received,
+      number: 0,
+      payload: undefined,
+    })
   }
 
   #putMessage({ number, payload }: { readonly number: number; readonly payload: unknown }, to: string): void {
-    this.outbox.push({ version: LINK_VERSION, kind: 'message', from: this.#session, to, received: this.#received, number, payload })
+    this.outbox.push({
+      version: LINK_VERSION,
+      kind: 'message',
+      from: this.#session,
+      to,
+      received: this.#received,
+      number,
+      payload,
+    })
   }
 }

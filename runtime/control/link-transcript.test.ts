@@ -47,7 +47,8 @@ class Play {
     if (who === 'start') {
       const session = words[3]!
       this.#machines.set(what as Side, new LinkMachine({ session, deadlineMs: this.#deadlineMs, nowMs }))
-    } else if (what === 'sends') for (const message of words.slice(2)) this.#machines.get(who as Side)!.send(message, nowMs)
+    } else if (what === 'sends')
+      for (const message of words.slice(2)) this.#machines.get(who as Side)!.send(message, nowMs)
     else if (who === 'tick') for (const machine of this.#machines.values()) machine.tick(nowMs)
     else if (who === 'deliver') this.#deliver(sides, nowMs)
     else if (who === 'lose') for (const side of sides) this.#wire[side] = []

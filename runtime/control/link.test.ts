@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { manualEnvironment, SeededRandom } from '../testkit/manual-clock.ts'
 import { createLink } from './link.ts'

@@ -1,7 +1,8 @@
 // Commits as the coordinator sees them: when all are confirmed, those of sinks that run no more, and the sweep (rules 3, 22-24).
 
 import type { Environment } from '../base/environment.ts'
-import type { CheckpointId, JobId, TaskKey } from '../base/ids.ts'
+import { taskKey } from '../base/ids.ts'
+import type { CheckpointId, JobId, TaskId, TaskKey } from '../base/ids.ts'
 import { Metrics } from '../base/metrics.ts'
 import type { Committable } from '../checkpoint/contract.ts'
 import type { CollectedSnapshot } from '../checkpoint/core-contract.ts'
@@ -84,9 +85,12 @@ export class Commits {
     this.#confirmIfAll()
   }
 
-  /** All subtasks run from this restore point, and so have committed what it holds, before any new record (rule 22). */
-  restored(id: CheckpointId | undefined): void {
-    if (id !== undefined) void this.#confirm(id)
+  /** These run from the restore point, and so have committed what it holds for them, before any new record (rule 22). */
+  restored(from: CheckpointId, tasks: readonly TaskId[]): void {
+    for (const task of tasks) this.#committed.set(taskKey(task), from)
+    // Whatever a coordinator before this one had permitted is in the restore point that all subtasks began from.
+    if (this.#permitted === undefined) void this.#confirm(from)
+    else this.#confirmIfAll()
   }
 
   close(): void {

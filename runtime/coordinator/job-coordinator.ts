@@ -186,7 +186,7 @@ export class JobCoordinator {
     await parts.commits.commitWithoutWriters(plan.committablesWithoutWriter)
     await parts.enumerators.restore(tasks, plan)
     parts.checkpointing.setFinalsOfRestorePoint(plan.finals)
-    parts.restoredFrom = plan.id
+    parts.restored = { from: plan.id, tasks }
     const deployments = deploymentsOf({ graph, job, tasks, execution: parts.execution, plan, newestKnown: parts.newestId() })
     parts.execution.deploy(deployments)
   }
@@ -200,25 +200,26 @@ export class JobCoordinator {
       case 'broken':
         throw interruption.error
       case 'suspend':
-        await parts.keeper.update(close)
-        return { kind: 'suspended' }
+        return this.#close(parts, close, { kind: 'suspended' })
       case 'cancel':
-        await parts.keeper.update((head) => cancel(head, { deleted: false }))
-        return { kind: 'cancelled' }
-      case 'finished': {
-        const answer = await parts.keeper.update(finish)
-        if (answer.outcome !== 'won') return { kind: 'fenced', head: answer.head }
-        parts.execution.broadcast({ type: 'shutdown' })
-        return { kind: 'finished' }
-      }
+        return this.#close(parts, (head) => cancel(head, { deleted: false }), { kind: 'cancelled' })
+      case 'finished':
+        return this.#close(parts, finish, { kind: 'finished' })
       default:
         return unreachable(interruption)
     }
   }
 
-  async #giveUp(parts: Parts, reason: string): Promise<JobOutcome> {
-    const answer = await parts.keeper.update((head) => fail(head, reason))
-    return answer.outcome === 'won' ? { kind: 'failed', reason } : { kind: 'fenced', head: answer.head }
+  #giveUp(parts: Parts, reason: string): Promise<JobOutcome> {
+    return this.#close(parts, (head) => fail(head, reason), { kind: 'failed', reason })
+  }
+
+  /** Writes the end into HEAD, after what was on its way there. */
+  async #close(parts: Parts, transition: (head: Head) => Head, outcome: JobOutcome): Promise<JobOutcome> {
+    parts.checkpointing.close()
+    await parts.checkpointing.quiet()
+    const answer = await parts.keeper.update(transition)
+    return answer.outcome === 'won' ? outcome : { kind: 'fenced', head: answer.head }
   }
 
   /** Rule 2: an ended start runs nothing; it finishes the commits that HEAD permits. */
@@ -282,7 +283,7 @@ export class JobCoordinator {
     return {
       keeper, placement, execution, enumerators, commits, core, checkpointing, cleanup,
       restartsBefore: head.restarts,
-      restoredFrom: undefined,
+      restored: { from: undefined, tasks: [] },
       runningSinceMs: undefined,
       newestId: () => {
         newest = Math.max(newest, core.pending?.id ?? 0, core.lastCompleted ?? 0)
@@ -335,7 +336,9 @@ export class JobCoordinator {
     if (!parts.execution.allRunning || parts.runningSinceMs !== undefined) return
     parts.runningSinceMs = this.#options.environment.clock.nowMs()
     parts.checkpointing.handle({ type: 'allRunning', attempts: parts.execution.attempts() })
-    parts.commits.restored(parts.restoredFrom)
+    const { from, tasks } = parts.restored
+    // They committed what the restore point holds before they ran (rule 22).
+    if (from !== undefined) parts.commits.restored(from, tasks)
     this.#options.observer?.running?.()
     void parts.cleanup.sweep()
   }
@@ -367,7 +370,8 @@ interface Parts {
   readonly cleanup: Cleanup
   readonly restartsBefore: number
   readonly newestId: () => CheckpointId
-  restoredFrom: CheckpointId | undefined
+  /** The last restart. */
+  restored: { readonly from: CheckpointId | undefined; readonly tasks: readonly TaskId[] }
   runningSinceMs: number | undefined
 }
 

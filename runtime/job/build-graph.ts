@@ -31,14 +31,17 @@ export interface BuildOptions {
   readonly args?: unknown
   /** For jobs that do not name themselves. */
   readonly name?: string
+  /** What the job function sees as env.job; the name by default. */
+  readonly job?: string
   /** Win over env.config: what a command or a test says. */
   readonly settings?: Partial<JobSettings>
 }
 
 /** Throws MR-J… for whatever is wrong in the job file; the same job and options give the same graph and hash in every process. */
 export function buildGraph(job: Job, options: BuildOptions): JobGraph {
-  const args = checkedArgs(job, options.args)
-  const env = new RecordingEnvironment()
+  const args = argsOf(job, options.args)
+  const name = job.name ?? options.name ?? 'job'
+  const env = new RecordingEnvironment(options.job ?? name)
   run(job, env, args)
   const settings = settingsOf(env.config, options.settings)
   const { maxParallelism } = env.config
@@ -46,10 +49,11 @@ export function buildGraph(job: Job, options: BuildOptions): JobGraph {
   const nodes = settleNodes(env.nodes, { config: env.config, autoUid: settings.autoUid, parallelism })
   const { vertices, edges } = writeDown(nodes, maxParallelism, settings)
   const hash = graphHash({ vertices, edges, maxParallelism, args, states: statesOf(nodes) })
-  return { name: job.name ?? options.name ?? 'job', maxParallelism, vertices, edges, hash, settings }
+  return { name, maxParallelism, vertices, edges, hash, settings }
 }
 
-function checkedArgs(job: Job, given: unknown): unknown {
+/** What the job function gets of the user's arguments; throws MR-J01 unless they fit the job's schema. */
+export function argsOf(job: Job, given: unknown): unknown {
   if (job.args === undefined) {
     const none = given === undefined || (typeof given === 'object' && given !== null && Object.keys(given).length === 0)
     if (!none) throw jobError('MR-J01', 'This job takes none.')

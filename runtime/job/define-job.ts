@@ -12,6 +12,14 @@ export interface Job {
   /** undefined: the job takes no arguments. */
   readonly args: ZodType | undefined
   readonly define: (env: JobEnvironment, args: never) => void
+  readonly summary: ((finished: FinishedJob<never>) => string | Promise<string>) | undefined
+}
+
+/** What a summary is made from. */
+export interface FinishedJob<Args> {
+  readonly args: Args
+  /** As env.job. */
+  readonly job: string
 }
 
 export interface JobOptions<Args> {
@@ -19,6 +27,8 @@ export interface JobOptions<Args> {
   readonly name?: string
   /** Checks and types the job's arguments. */
   readonly args?: ZodType<Args>
+  /** A short text, such as a table, that the command prints when the job has finished; made from what the job wrote. */
+  readonly summary?: (finished: FinishedJob<Args>) => string | Promise<string>
 }
 
 /** `export default defineJob({ args: z.object({ … }) }, (env, args) => { … })`. The function must not await anything and must build the same graph each time. */
@@ -38,6 +48,7 @@ export function defineJob<Args>(
     name: options.name,
     args: options.args,
     define: define as Job['define'],
+    summary: options.summary as Job['summary'],
   }
   return job
 }

@@ -21,13 +21,23 @@ export interface SourceOptions<T> {
 /** What a job function gets. */
 export interface JobEnvironment {
   readonly config: JobConfig
+  /**
+   * The job's id: `<name>`, and `<name>.2`, `<name>.3` … for later jobs of the same name on one machine. To name what the job writes
+   * by, so that a job run again does not write among the results of the one before. Must not change the graph.
+   */
+  readonly job: string
   /** Splits are read by as many subtasks as the stream has parallelism. */
   source<T, Split, State>(source: Source<T, Split, State>, options?: SourceOptions<NoInfer<T>>): OperatorStream<T>
 }
 
 export class RecordingEnvironment implements JobEnvironment, StreamBuilder {
   readonly config: JobConfig = defaultConfig()
+  readonly job: string
   readonly nodes: StreamNode[] = []
+
+  constructor(job: string) {
+    this.job = job
+  }
 
   source<T, Split, State>(source: Source<T, Split, State>, options: SourceOptions<T> = {}): OperatorStream<T> {
     const untyped = source as unknown as Source<unknown, unknown, unknown>

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { AssemblyBudget } from './assembly-budget.ts'
 import { CreditBudget } from './credit-budget.ts'
@@ -38,7 +38,11 @@ describe('the credit budget', () => {
 
   it('never holds more than half of it, leaves every channel its reserve, and gets everything back', () => {
     const total = 64 * FRAGMENT_BYTES
-    const step = fc.record({ do: fc.constantFrom('open', 'consume', 'extend', 'close'), index: fc.nat(20), part: fc.double({ min: 0, max: 1, noNaN: true }) })
+    const step = fc.record({
+      do: fc.constantFrom('open', 'consume', 'extend', 'close'),
+      index: fc.nat(20),
+      part: fc.double({ min: 0, max: 1, noNaN: true }),
+    })
     fc.assert(
       fc.property(fc.array(step, { maxLength: 100 }), (steps) => {
         const budget = new CreditBudget(total)
@@ -58,7 +62,9 @@ describe('the credit budget', () => {
           account?.extend()
           const held = accounts.map((each) => each.heldBytes)
           // A new channel's reserve may come on top until the others have consumed.
-          expect(held.reduce((sum, bytes) => sum + bytes, 0)).toBeLessThanOrEqual(total / 2 + accounts.length * FRAGMENT_BYTES)
+          expect(held.reduce((sum, bytes) => sum + bytes, 0)).toBeLessThanOrEqual(
+            total / 2 + accounts.length * FRAGMENT_BYTES,
+          )
           expect(Math.min(...held, FRAGMENT_BYTES)).toBe(FRAGMENT_BYTES)
         }
         for (const account of accounts) account.close()

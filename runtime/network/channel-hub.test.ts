@@ -63,7 +63,10 @@ function valuesOf(items: readonly ChannelItem[]): unknown[] {
   return items.flatMap((item) => (item.kind === 'records' ? item.values : []))
 }
 
-const consumerSlots = [['in one slot (memory)', left], ['between two slots (frames)', right]] as const
+const consumerSlots = [
+  ['in one slot (memory)', left],
+  ['between two slots (frames)', right],
+] as const
 
 for (const [where, consumerSlot] of consumerSlots) {
   describe(`a channel ${where}`, () => {
@@ -72,7 +75,10 @@ for (const [where, consumerSlot] of consumerSlots) {
       const [out, inn] = [output(), input()]
       inn.open()
       settle()
-      const barrier = { kind: 'barrier', barrier: { id: checkpointId(1), kind: 'checkpoint', triggeredAtMs: 1, alignedMs: 2 } } as const
+      const barrier = {
+        kind: 'barrier',
+        barrier: { id: checkpointId(1), kind: 'checkpoint', triggeredAtMs: 1, alignedMs: 2 },
+      } as const
       out.emit('a', 1)
       out.emit({ b: 2 }, 2)
       out.event({ kind: 'watermark', timestamp: 2 })
@@ -163,6 +169,32 @@ for (const [where, consumerSlot] of consumerSlots) {
   })
 }
 
+describe('a channel in one slot', () => {
+  it('keeps what a producer left that ended before its consumer was deployed', () => {
+    const { output, input, producers } = slots(left)
+    const out = output()
+    out.emit('a', 0)
+    out.event({ kind: 'end' })
+    expect(out.endReceived).toBe(true)
+    producers.close(source, attempt(1))
+    expect(takeAll(input())).toEqual([{ kind: 'records', values: ['a'], timestamps: [0] }, { kind: 'end' }])
+  })
+
+  it('of new attempts has nothing of the old ones', () => {
+    const { output, input, producers } = slots(left)
+    const [old, oldIn] = [output(1, 1), input(1, 1)]
+    old.emit('old', 0)
+    old.flush()
+    const [fresh, freshIn] = [output(2, 2), input(2, 2)]
+    producers.close(source, attempt(1))
+    producers.close(sink, attempt(1))
+    fresh.emit('new', 0)
+    fresh.flush()
+    expect(valuesOf(takeAll(freshIn))).toEqual(['new'])
+    expect(takeAll(oldIn)).toEqual([])
+  })
+})
+
 describe('frames between two slots', () => {
   it('make the consumer of a lost frame wait, not lose', () => {
     const { output, input, settle, transport, environment, metrics } = slots()
@@ -246,6 +278,7 @@ describe('frames between two slots', () => {
     expect(takeAll(inn)).toEqual([{ kind: 'end' }])
     // The word that it arrived is lost.
     transport.wire.length = 0
+    inn.close()
     consumers.close(sink, attempt(1))
     expect(out.endReceived).toBe(false)
     environment.clock.advance(200)

@@ -4,7 +4,7 @@
 import type { Environment } from '../base/environment.ts'
 import type { MillraceError } from '../base/errors.ts'
 import { formatAttempt, formatChannel, taskKey } from '../base/ids.ts'
-import type { Attempt, ChannelId, JobId, SlotId, TaskId } from '../base/ids.ts'
+import type { Attempt, JobId, SlotId, TaskId } from '../base/ids.ts'
 import type { MetricGroup } from '../base/metrics.ts'
 import type { TypeInfo } from '../record/contract.ts'
 import { AssemblyBudget } from './assembly-budget.ts'
@@ -44,19 +44,24 @@ interface OwnedChannels {
   readonly closing: (() => void)[]
 }
 
+interface LocalPair {
+  readonly attempts: string
+  readonly ends: ReturnType<typeof memoryChannel>
+}
+
 export class ChannelHub {
   readonly #options: ChannelHubOptions
   readonly #router: FrameRouter
   readonly #credit: CreditBudget
-  readonly #ended: EndedInputs
+  readonly #ended = new EndedInputs()
   readonly #owners = new Map<string, OwnedChannels>()
-  readonly #local = new Map<string, { readonly pair: ReturnType<typeof memoryChannel>; users: number }>()
+  /** By channel: the newest attempts' pair. */
+  readonly #local = new Map<string, LocalPair>()
 
   constructor(options: ChannelHubOptions) {
     this.#options = options
     this.#router = new FrameRouter(options.transport, options.environment)
     this.#credit = new CreditBudget(options.creditBytes)
-    this.#ended = new EndedInputs(this.#router, options.transport)
   }
 
   /** Frames that were for no channel or attempt of this slot, or were no frames. */
@@ -69,7 +74,9 @@ export class ChannelHub {
     const route: FrameRoute = { channel: peer.channel, producerAttempt: owner.attempt, consumerAttempt: peer.attempt }
     if (peer.address.slot === this.#options.slot) return this.#localEnd(route, owner, 'output').output
     const output = new RemoteOutput(this.#endOptions(route, peer, type, owner))
-    const unroute = this.#router.route(creditSubject(this.#options.job, owner), route, (message) => output.receive(message))
+    const unroute = this.#router.route(creditSubject(this.#options.job, owner), route, (message) =>
+      output.receive(message),
+    )
     this.#ownedBy(owner).closing.push(() => {
       output.close()
       unroute()
@@ -89,9 +96,9 @@ export class ChannelHub {
     const unroute = this.#router.route(subject, route, (message) => input.receive(message))
     owned.closing.push(() => {
       input.close()
-      // The producer may not leave before it has heard that its end of data arrived; that word may have been lost (rule 19).
-      if (input.farewell !== undefined) this.#ended.keep({ subject, route, owner, to: peer.address, farewell: input.farewell })
-      unroute()
+      // It goes on answering a producer that has not heard that its end of data arrived.
+      if (input.ended) this.#ended.keep(owner, unroute)
+      else unroute()
     })
     return input
   }
@@ -112,7 +119,16 @@ export class ChannelHub {
 
   #endOptions(route: FrameRoute, peer: ChannelPeer, type: TypeInfo<unknown>, owner: ChannelOwner): ChannelEndOptions {
     const { transport, environment, deadlineMs } = this.#options
-    return { route, peer: peer.address, type, transport, environment, deadlineMs, metrics: owner.metrics, fail: owner.fail }
+    return {
+      route,
+      peer: peer.address,
+      type,
+      transport,
+      environment,
+      deadlineMs,
+      metrics: owner.metrics,
+      fail: owner.fail,
+    }
   }
 
   #ownedBy(owner: ChannelOwner): OwnedChannels {
@@ -125,24 +141,27 @@ export class ChannelHub {
     return owned
   }
 
-  /** Both ends live in this slot: whoever comes first makes the pair. */
+  /**
+   * Both ends live in this slot: whoever comes first makes the pair. It stays until its consumer closes it, for a producer
+   * may have ended before its consumer was deployed, or until other attempts take its place.
+   */
   #localEnd(route: FrameRoute, owner: ChannelOwner, end: 'output' | 'input'): ReturnType<typeof memoryChannel> {
-    const key = localKey(route.channel, route.producerAttempt, route.consumerAttempt)
-    const local = this.#local.get(key) ?? { pair: memoryChannel(route.channel, this.#options.environment.executor), users: 0 }
-    local.users++
-    this.#local.set(key, local)
+    const key = formatChannel(route.channel)
+    const attempts = `${formatAttempt(route.producerAttempt)}>${formatAttempt(route.consumerAttempt)}`
+    let local = this.#local.get(key)
+    if (local?.attempts !== attempts) {
+      local = { attempts, ends: memoryChannel(route.channel, this.#options.environment.executor) }
+      this.#local.set(key, local)
+    }
+    const { ends } = local
     this.#ownedBy(owner).closing.push(() => {
-      local.pair[end].close()
-      if (--local.users === 0) this.#local.delete(key)
+      ends[end].close()
+      if (end === 'input' && this.#local.get(key) === local) this.#local.delete(key)
     })
-    return local.pair
+    return ends
   }
 }
 
 function ownerKey(task: TaskId, attempt: Attempt): string {
   return `${taskKey(task)}@${formatAttempt(attempt)}`
-}
-
-function localKey(channel: ChannelId, producer: Attempt, consumer: Attempt): string {
-  return `${formatChannel(channel)}@${formatAttempt(producer)}>${formatAttempt(consumer)}`
 }

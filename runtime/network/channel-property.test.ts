@@ -1,6 +1,6 @@
 // Any interleaving with loss, repetition and reordering that eventually delivers gives the consumer exactly the sequence.
 
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { PlantedFault } from '../base/planted.ts'
 import { AssemblyBudget } from './assembly-budget.ts'
@@ -10,17 +10,34 @@ import type { ChannelMessage } from './frame.ts'
 import { FRAGMENT_BYTES } from './limits.ts'
 import { ProducerMachine } from './producer-machine.ts'
 
+interface WireStep {
+  readonly do: 'deliver' | 'lose' | 'twice'
+  readonly channel: number
+  readonly way: 'up' | 'down'
+  readonly index: number
+}
+
 type Step =
+  | WireStep
   | { readonly do: 'offer'; readonly channel: number; readonly size: number }
-  | { readonly do: 'deliver' | 'lose' | 'twice'; readonly channel: number; readonly way: 'up' | 'down'; readonly index: number }
   | { readonly do: 'take' | 'block' | 'unblock' | 'assemble'; readonly channel: number }
   | { readonly do: 'tick'; readonly ms: number }
 
 const channel = fc.nat(1)
 const way = fc.constantFrom('up', 'down')
 const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ do: fc.constant('offer'), channel, size: fc.oneof(fc.integer({ min: 5, max: 900 }), fc.integer({ min: 5, max: 60_000 })) }) },
-  { weight: 8, arbitrary: fc.record({ do: fc.constant('deliver'), channel, way, index: fc.oneof(fc.constant(0), fc.nat(5)) }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('offer'),
+      channel,
+      size: fc.oneof(fc.integer({ min: 5, max: 900 }), fc.integer({ min: 5, max: 60_000 })),
+    }),
+  },
+  {
+    weight: 8,
+    arbitrary: fc.record({ do: fc.constant('deliver'), channel, way, index: fc.oneof(fc.constant(0), fc.nat(5)) }),
+  },
   { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('lose', 'twice'), channel, way, index: fc.nat(5) }) },
   { weight: 5, arbitrary: fc.record({ do: fc.constant('take'), channel }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('block', 'unblock', 'assemble'), channel }) },
@@ -95,8 +112,8 @@ class Run {
       const channel = this.channels[step.channel]!
       if (step.do === 'offer') this.#offer(channel, step.size)
       else if (step.do === 'take') this.#take(channel)
-      else if (step.do === 'block' || step.do === 'unblock' || step.do === 'assemble') channel.consumer[step.do]()
-      else this.#wire(channel, step)
+      else if ('way' in step) this.#wire(channel, step)
+      else channel.consumer[step.do]()
     }
     this.#carry()
   }
@@ -117,7 +134,12 @@ class Run {
         each.consumer.assemble()
       }
       this.#carry()
-      if (this.channels.every(({ offered, taken, producer }) => offered.length === taken.length && producer.unacknowledgedFrames === 0)) return
+      if (
+        this.channels.every(
+          ({ offered, taken, producer }) => offered.length === taken.length && producer.unacknowledgedFrames === 0,
+        )
+      )
+        return
       this.#tick(100)
       this.#carry()
     }
@@ -141,7 +163,7 @@ class Run {
     return true
   }
 
-  #wire(channel: Channel, { do: what, way, index }: Extract<Step, { readonly way: string }>): void {
+  #wire(channel: Channel, { do: what, way, index }: WireStep): void {
     const wire = channel[way]
     const message = wire[index % Math.max(1, wire.length)]
     if (message === undefined) return

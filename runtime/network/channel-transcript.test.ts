@@ -66,7 +66,8 @@ class Play {
       if (what !== 'to-consumer') this.#toProducer.length = 0
     } else if (who === 'repeat') {
       for (const wire of [this.#toConsumer, this.#toProducer]) wire.push(...wire)
-    } else if (who === 'cut') for (const way of what === 'both' ? ['to-consumer', 'to-producer'] : [what]) this.#cut.add(way)
+    } else if (who === 'cut')
+      for (const way of what === 'both' ? ['to-consumer', 'to-producer'] : [what]) this.#cut.add(way)
     else if (who === 'mend') this.#cut.clear()
     else throw new Error(`nobody is called ${who}`)
     this.#carry()

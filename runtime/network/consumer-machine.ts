@@ -117,7 +117,10 @@ export class ConsumerMachine {
     if (opening === undefined || nowMs < opening.repeatAtMs || this.failure !== undefined) return
     const silentMs = nowMs - opening.sinceMs
     if (silentMs >= this.#options.deadlineMs) {
-      this.failure = { code: 'MR-W02', detail: `The producer did not answer the first grant for ${Math.round(silentMs)} ms.` }
+      this.failure = {
+        code: 'MR-W02',
+        detail: `The producer did not answer the first grant for ${Math.round(silentMs)} ms.`,
+      }
       return
     }
     opening.pauseMs = Math.min(REPEAT_MS, opening.pauseMs * 2)
@@ -219,7 +222,10 @@ export class ConsumerMachine {
   #fits(next: DataMessage, assembly: Assembly): boolean {
     if (next.elementBytes === assembly.bytes.length && next.elementOffset === assembly.filled) return true
     const expected = `${assembly.filled} of ${assembly.bytes.length}`
-    this.failure = { code: 'MR-W03', detail: `A fragment at ${next.elementOffset} of ${next.elementBytes} came, not at ${expected}.` }
+    this.failure = {
+      code: 'MR-W03',
+      detail: `A fragment at ${next.elementOffset} of ${next.elementBytes} came, not at ${expected}.`,
+    }
     return false
   }
 

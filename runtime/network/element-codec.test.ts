@@ -7,7 +7,12 @@ import { MAX_WATERMARK, MIN_WATERMARK } from '../record/element.ts'
 import type { ChannelItem } from '../record/element.ts'
 import { readElement, writeEvent, writeRecords } from './element-codec.ts'
 
-const savepoint = { id: checkpointId(2 ** 40), kind: 'savepoint', triggeredAtMs: 1_700_000_000_000, alignedMs: 12.5 } as const
+const savepoint = {
+  id: checkpointId(2 ** 40),
+  kind: 'savepoint',
+  triggeredAtMs: 1_700_000_000_000,
+  alignedMs: 12.5,
+} as const
 const examples: Readonly<Record<string, ChannelItem>> = {
   records: { kind: 'records', values: ['a', { b: 1 }], timestamps: [5, -7] },
   watermark: { kind: 'watermark', timestamp: 1_700_000_000_000 },
@@ -21,7 +26,10 @@ const examples: Readonly<Record<string, ChannelItem>> = {
 }
 
 describe('elements', () => {
-  const golden = JSON.parse(readFileSync(new URL('./testdata/elements.json', import.meta.url), 'utf8')) as Record<string, string>
+  const golden = JSON.parse(readFileSync(new URL('./testdata/elements.json', import.meta.url), 'utf8')) as Record<
+    string,
+    string
+  >
 
   for (const [name, item] of Object.entries(examples)) {
     it(`are written as in the golden file and read back: ${name}`, () => {

@@ -19,7 +19,13 @@ export interface PendingRecords {
 }
 
 /** Records [from, to) of `pending`. */
-export function writeRecords(codec: BatchCodec<unknown>, pending: PendingRecords, from: number, to: number, writer: ByteWriter): void {
+export function writeRecords(
+  codec: BatchCodec<unknown>,
+  pending: PendingRecords,
+  from: number,
+  to: number,
+  writer: ByteWriter,
+): void {
   writer.u8(records)
   codec.encodeBatch(pending.values, pending.timestamps, from, to, writer)
 }

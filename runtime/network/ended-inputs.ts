@@ -3,20 +3,7 @@
 
 import { sameAttempt, taskKey } from '../base/ids.ts'
 import type { Attempt, TaskId, TaskKey } from '../base/ids.ts'
-import type { FrameTransport, PeerAddress } from './contract.ts'
-import { encodeFrame } from './frame.ts'
-import type { CreditMessage, FrameRoute } from './frame.ts'
-import type { FrameRouter } from './frame-router.ts'
 import { ENDED_CHANNELS_MAX } from './limits.ts'
-
-export interface EndedInput {
-  readonly subject: string
-  readonly route: FrameRoute
-  readonly owner: { readonly task: TaskId; readonly attempt: Attempt }
-  /** The producer. */
-  readonly to: PeerAddress
-  readonly farewell: CreditMessage
-}
 
 interface Kept {
   readonly task: TaskKey
@@ -24,20 +11,11 @@ interface Kept {
   readonly forget: () => void
 }
 
+/** The inputs answer by themselves; this keeps them reachable, and forgets the oldest beyond a bound. */
 export class EndedInputs {
-  readonly #router: FrameRouter
-  readonly #transport: FrameTransport
   readonly #kept = new Set<Kept>()
 
-  constructor(router: FrameRouter, transport: FrameTransport) {
-    this.#router = router
-    this.#transport = transport
-  }
-
-  keep({ subject, route, owner, to, farewell }: EndedInput): void {
-    const forget = this.#router.route(subject, route, (message) => {
-      if (message.kind !== 'credit') this.#transport.send(to, encodeFrame(route, farewell))
-    })
+  keep(owner: { readonly task: TaskId; readonly attempt: Attempt }, forget: () => void): void {
     this.#kept.add({ task: taskKey(owner.task), attempt: owner.attempt, forget })
     for (const oldest of this.#kept) {
       if (this.#kept.size <= ENDED_CHANNELS_MAX) break

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { edgeId, incarnation, subtaskIndex } from '../base/ids.ts'
 import { decodeFrame, encodeFrame, FRAME_HEADER_BYTES } from './frame.ts'
@@ -18,10 +18,22 @@ function framed(...payload: readonly number[]): Uint8Array {
 
 const examples: Readonly<Record<string, ChannelMessage>> = {
   'data: whole elements': {
-    kind: 'data', sequence: 5, place: 9, elementBytes: 0, elementOffset: 0, acknowledge: false, frame: framed(1, 0, 0, 0, 4),
+    kind: 'data',
+    sequence: 5,
+    place: 9,
+    elementBytes: 0,
+    elementOffset: 0,
+    acknowledge: false,
+    frame: framed(1, 0, 0, 0, 4),
   },
   'data: a fragment': {
-    kind: 'data', sequence: 2 ** 40 + 1, place: 2 ** 41, elementBytes: 70000, elementOffset: 69998, acknowledge: true, frame: framed(8, 9),
+    kind: 'data',
+    sequence: 2 ** 40 + 1,
+    place: 2 ** 41,
+    elementBytes: 70000,
+    elementOffset: 69998,
+    acknowledge: true,
+    frame: framed(8, 9),
   },
   'credit: opening': { kind: 'credit', received: 0, limit: 4096, answered: 0, opening: true, gap: false },
   'credit: answer and gap': { kind: 'credit', received: 11, limit: 2 ** 45, answered: 14, opening: false, gap: true },
@@ -29,7 +41,10 @@ const examples: Readonly<Record<string, ChannelMessage>> = {
 }
 
 describe('frames', () => {
-  const golden = JSON.parse(readFileSync(new URL('./testdata/frames.json', import.meta.url), 'utf8')) as Record<string, string>
+  const golden = JSON.parse(readFileSync(new URL('./testdata/frames.json', import.meta.url), 'utf8')) as Record<
+    string,
+    string
+  >
 
   for (const [name, message] of Object.entries(examples)) {
     it(`have the bytes of the golden file: ${name}`, () => {
@@ -51,7 +66,8 @@ describe('frames', () => {
 
   it('that are cut off or too long are refused', () => {
     const bytes = Buffer.from(encodeFrame(route, examples['data: whole elements']!))
-    for (let length = 0; length < bytes.length; length++) expect(decodeFrame(bytes.subarray(0, length))).toHaveProperty('malformed')
+    for (let length = 0; length < bytes.length; length++)
+      expect(decodeFrame(bytes.subarray(0, length))).toHaveProperty('malformed')
     expect(decodeFrame(Buffer.concat([bytes, Buffer.from([0])]))).toHaveProperty('malformed')
     expect(decodeFrame(new Uint8Array(FRAME_BYTES_MAX + 1))).toHaveProperty('malformed')
   })
@@ -59,12 +75,16 @@ describe('frames', () => {
   it('with any bytes changed are read or refused, never an exception', () => {
     const known = Object.values(examples).map((message) => Buffer.from(encodeFrame(route, message)))
     fc.assert(
-      fc.property(fc.constantFrom(...known), fc.array(fc.tuple(fc.nat(80), fc.nat(255)), { maxLength: 8 }), (bytes, changes) => {
-        const changed = Buffer.from(bytes)
-        for (const [at, value] of changes) changed[at % changed.length] = value
-        const frame = decodeFrame(changed)
-        expect('malformed' in frame || Number.isSafeInteger(frame.route.channel.edge)).toBe(true)
-      }),
+      fc.property(
+        fc.constantFrom(...known),
+        fc.array(fc.tuple(fc.nat(80), fc.nat(255)), { maxLength: 8 }),
+        (bytes, changes) => {
+          const changed = Buffer.from(bytes)
+          for (const [at, value] of changes) changed[at % changed.length] = value
+          const frame = decodeFrame(changed)
+          expect('malformed' in frame || Number.isSafeInteger(frame.route.channel.edge)).toBe(true)
+        },
+      ),
       { numRuns: 300 },
     )
   })

@@ -132,7 +132,8 @@ function decodeMessage(bytes: Uint8Array, view: DataView): ChannelMessage | { re
       const elementBytes = view.getUint32(56, true)
       const elementOffset = view.getUint32(60, true)
       const fits = elementOffset + bytes.length - FRAME_HEADER_BYTES <= elementBytes && elementBytes <= RECORD_BYTES_MAX
-      if (elementBytes === 0 ? elementOffset !== 0 : !fits) return { malformed: 'its fragment does not fit into its element' }
+      if (elementBytes === 0 ? elementOffset !== 0 : !fits)
+        return { malformed: 'its fragment does not fit into its element' }
       const acknowledge = (flags & flagAcknowledge) !== 0
       return { kind: 'data', sequence: first, place: second, elementBytes, elementOffset, acknowledge, frame: bytes }
     }

@@ -8,7 +8,10 @@ import { Fifo } from './fifo.ts'
 import { MEMORY_BATCH_RECORDS, MEMORY_RECORDS_MAX } from './limits.ts'
 import { TurnSignal } from './turn-signal.ts'
 
-export function memoryChannel(id: ChannelId, executor: Executor): { readonly output: OutputChannel; readonly input: InputChannel } {
+export function memoryChannel(
+  id: ChannelId,
+  executor: Executor,
+): { readonly output: OutputChannel; readonly input: InputChannel } {
   const queue = new MemoryQueue(executor)
   return { output: new MemoryOutput(id, queue), input: new MemoryInput(id, queue) }
 }

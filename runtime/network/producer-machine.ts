@@ -71,7 +71,10 @@ export class ProducerMachine {
 
   /** Queues an element; its bytes belong to the machine from now on. `last`: none follows it. */
   offer(element: Uint8Array, last = false): void {
-    invariant(element.length > 0 && element.length <= RECORD_BYTES_MAX, `an element of ${element.length} bytes was offered`)
+    invariant(
+      element.length > 0 && element.length <= RECORD_BYTES_MAX,
+      `an element of ${element.length} bytes was offered`,
+    )
     invariant(!this.#lastOffered, 'an element was offered behind the last one')
     this.#queue.push(element)
     this.#queuedBytes += element.length
@@ -102,7 +105,8 @@ export class ProducerMachine {
     }
     this.#aliveAtMs = nowMs
     this.#received = Math.max(this.#received, message.received)
-    while ((this.#unacknowledged.first?.sequence ?? Number.POSITIVE_INFINITY) <= this.#received) this.#unacknowledged.shift()
+    while ((this.#unacknowledged.first?.sequence ?? Number.POSITIVE_INFINITY) <= this.#received)
+      this.#unacknowledged.shift()
     this.#limit = Math.max(this.#limit ?? 0, message.limit)
     // An opening grant that nobody answers is repeated for ever; this also tells a consumer that nothing is lost yet.
     if (message.opening) this.outbox.push({ kind: 'repeat', highest: this.#highest })
@@ -154,7 +158,8 @@ export class ProducerMachine {
   #nextFrame(creditBytes: number): DataMessage | undefined {
     const payloadMax = Math.min(FRAME_BYTES_MAX, creditBytes) - FRAME_HEADER_BYTES
     const first = this.#queue.first!
-    if (this.#fragmentedBytes === 0 && first.length + ELEMENT_LENGTH_BYTES <= payloadMax) return this.#wholeElements(payloadMax)
+    if (this.#fragmentedBytes === 0 && first.length + ELEMENT_LENGTH_BYTES <= payloadMax)
+      return this.#wholeElements(payloadMax)
     const left = first.length - this.#fragmentedBytes
     if (left <= payloadMax || creditBytes >= FRAGMENT_BYTES) return this.#fragment(first, Math.min(left, payloadMax))
     return undefined

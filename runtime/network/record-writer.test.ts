@@ -12,7 +12,10 @@ import { createRecordWriter } from './record-writer.ts'
 function writerTo(count: number, partitioning: Partitioning, subtask = 0) {
   const environment = manualEnvironment()
   const pairs = Array.from({ length: count }, (_, consumer) =>
-    memoryChannel({ edge: edgeId(0), producer: subtaskIndex(subtask), consumer: subtaskIndex(consumer) }, environment.executor),
+    memoryChannel(
+      { edge: edgeId(0), producer: subtaskIndex(subtask), consumer: subtaskIndex(consumer) },
+      environment.executor,
+    ),
   )
   const channels = pairs.map(({ output }) => output)
   const keySelector = (value: unknown): Key => (value as { key: Key }).key
@@ -57,7 +60,10 @@ describe('a record writer', () => {
     const { writer, inputs } = writerTo(2, 'broadcast')
     writer.emit('a', 0)
     writer.event({ kind: 'watermark', timestamp: 5 })
-    expect(inputs.map(received)).toEqual([['a', 'watermark'], ['a', 'watermark']])
+    expect(inputs.map(received)).toEqual([
+      ['a', 'watermark'],
+      ['a', 'watermark'],
+    ])
     const hash = writerTo(2, 'hash')
     hash.writer.event({ kind: 'end' })
     expect(hash.inputs.map(received)).toEqual([['end'], ['end']])

@@ -9,6 +9,7 @@ import { ConsumerMachine } from './consumer-machine.ts'
 import type { InputChannel } from './contract.ts'
 import type { CreditAccount } from './credit-budget.ts'
 import { readElement } from './element-codec.ts'
+import { encodeFrame } from './frame.ts'
 import type { ChannelMessage, CreditMessage } from './frame.ts'
 import { TurnSignal } from './turn-signal.ts'
 
@@ -74,7 +75,11 @@ export class RemoteInput implements InputChannel {
 
   /** A message of the producer; the hub has checked that it is for these attempts. */
   receive(message: ChannelMessage): void {
-    if (this.#end.closed || message.kind === 'credit') return
+    if (message.kind === 'credit') return
+    if (this.#end.closed) {
+      this.#answerAfterClosing()
+      return
+    }
     if (message.kind === 'data') this.#machine.data(message)
     else this.#machine.repeat(message)
     this.#carryOut()
@@ -86,11 +91,25 @@ export class RemoteInput implements InputChannel {
     this.#machine.close()
   }
 
-  /** After the end of data was taken: what to answer a producer that has not heard of it. */
-  get farewell(): CreditMessage | undefined {
-    if (!this.#ended) return undefined
+  /** The end of data was taken. */
+  get ended(): boolean {
+    return this.#ended
+  }
+
+  /** The producer may not leave before it has heard that its end of data arrived; that word may have been lost (rule 19). */
+  #answerAfterClosing(): void {
+    if (!this.#ended) return
+    const { route, peer, transport } = this.#end.options
     const { received, receivedBytes } = this.#machine
-    return { kind: 'credit', received, limit: receivedBytes, answered: 0, opening: false, gap: false }
+    const credit: CreditMessage = {
+      kind: 'credit',
+      received,
+      limit: receivedBytes,
+      answered: 0,
+      opening: false,
+      gap: false,
+    }
+    transport.send(peer, encodeFrame(route, credit))
   }
 
   #carryOut(): void {

@@ -6,6 +6,7 @@
 import { InvariantError } from '../base/errors.ts'
 import type { ByteReader, ByteWriter } from './contract.ts'
 import { recordError } from './errors.ts'
+import { sliceText, textForms, type TextBuffer } from './text-form.ts'
 
 /** Bounds one written value or batch: far above a frame, far below what allocation can stand. */
 export const WRITER_BYTES_MAX = 1 << 30
@@ -16,20 +17,7 @@ const LOOP_WRITE_LENGTH_MAX = 24
 /** Below this length concatenating characters beats latin1Slice, and V8 keeps the result flat. */
 const LOOP_READ_LENGTH_MAX = 9
 
-const ASCII = 0
-const UTF8 = 1
-const UTF16 = 2
-
-/** Buffer's own string functions; they take any Uint8Array as `this` and skip Buffer.write's checks and encoding look-up. */
-interface NativeText {
-  utf8Write(this: Uint8Array, text: string, offset: number, length: number): number
-  ucs2Write(this: Uint8Array, text: string, offset: number, length: number): number
-  latin1Slice(this: Uint8Array, from: number, to: number): string
-  utf8Slice(this: Uint8Array, from: number, to: number): string
-  ucs2Slice(this: Uint8Array, from: number, to: number): string
-}
-type TextBuffer = Buffer & NativeText
-const native = Buffer.prototype as unknown as NativeText
+const { ascii: ASCII, utf8: UTF8, utf16: UTF16 } = textForms
 
 const scratch = new Uint8Array(8)
 const scratchView = new DataView(scratch.buffer)
@@ -268,17 +256,6 @@ export function createReader(bytes: Uint8Array, from = 0, to = bytes.length): By
     throw new InvariantError(`reader of [${from}, ${to}) over ${bytes.length} bytes`)
   }
   return new BinaryReader(bytes, from, to)
-}
-
-/** The forms of text, shared by the columnar codec, which writes one text for a whole column. */
-export const textForms = { ascii: ASCII, utf8: UTF8, utf16: UTF16 } as const
-
-/** The text of bytes[from, to) in one of the forms; throws MR-R01 for an unknown form. */
-export function sliceText(bytes: Uint8Array, form: number, from: number, to: number): string {
-  if (form === ASCII) return native.latin1Slice.call(bytes, from, to)
-  if (form === UTF8) return native.utf8Slice.call(bytes, from, to)
-  if (form === UTF16) return native.ucs2Slice.call(bytes, from, to)
-  throw recordError('MR-R01', `A string at byte ${from} has the unknown form ${form}.`)
 }
 
 function varintLength(value: number): number {

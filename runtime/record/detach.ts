@@ -12,9 +12,9 @@ const scratch = Buffer.allocUnsafeSlow(SCRATCH_LENGTH_MAX * 3)
 export function detachString(text: string): string {
   const length = text.length
   if (length < SLICE_LENGTH_MIN) return text
-  if (length > SCRATCH_LENGTH_MAX) return Buffer.from(text, 'utf16le').toString('utf16le')
+  const bytes = length > SCRATCH_LENGTH_MAX ? Buffer.allocUnsafeSlow(length * 3) : scratch
   // One byte per character where that is enough: UTF-16 would double the memory of plain text.
-  if (scratch.write(text, 'utf8') === length) return scratch.toString('latin1', 0, length)
-  scratch.write(text, 'utf16le')
-  return scratch.toString('utf16le', 0, length * 2)
+  if (bytes.write(text, 'utf8') === length) return bytes.toString('latin1', 0, length)
+  bytes.write(text, 'utf16le')
+  return bytes.toString('utf16le', 0, length * 2)
 }

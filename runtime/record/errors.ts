@@ -28,13 +28,6 @@ export const recordErrors = {
     retry: false,
     remedy: 'Change the schema, or the operator that emitted the value.',
   },
-  'MR-R05': {
-    meaning: 'Stored data cannot be read with the codec of today.',
-    who: 'user',
-    retry: false,
-    remedy:
-      'Keep the old type for this state (a field may be gained with a default, lost, or widened from int to number), or give the new state another name.',
-  },
   'MR-R06': {
     meaning: 'A record or batch is too large.',
     who: 'user',

@@ -63,7 +63,7 @@ export const keyCodec: Codec<Key> = {
   encode: encodeKey,
   decode: decodeKey,
   readerOf: (stored) =>
-    stored.kind === 'key' ? { codec: keyCodec } : { refused: `The data was written as ${stored.kind}, not as keys.` },
+    stored.kind === 'key' ? { codec: keyCodec } : { refused: `the data was written as ${stored.kind}, not as keys` },
 }
 
 function writeKey(key: Key, writer: ByteWriter, depth: number): void {

@@ -81,16 +81,12 @@ class DecoderCode {
         this.#line('}')
         return result
       }
-      case 'array': {
-        const result = this.#read('[]')
-        const item = today?.kind === 'array' ? today.item : undefined
-        this.#repeat(path, () => this.#line(`${result}.push(${this.#element(stored.item, item, `${path}[]`)})`))
-        return result
-      }
+      case 'array':
       case 'set': {
-        const result = this.#read('new Set()')
-        const item = today?.kind === 'set' ? today.item : undefined
-        this.#repeat(path, () => this.#line(`${result}.add(${this.#element(stored.item, item, `${path}[]`)})`))
+        const result = this.#read(stored.kind === 'array' ? '[]' : 'new Set()')
+        const add = stored.kind === 'array' ? 'push' : 'add'
+        const item = today?.kind === stored.kind ? today.item : undefined
+        this.#repeat(path, () => this.#line(`${result}.${add}(${this.#element(stored.item, item, `${path}[]`)})`))
         return result
       }
       case 'map': {

@@ -3,10 +3,10 @@
 // so state copies strings before it keeps them (detach.ts).
 
 import type { BinaryWriter } from './bytes.ts'
-import { sliceText, textForms } from './bytes.ts'
 import type { ByteReader } from './contract.ts'
 import { recordError } from './errors.ts'
 import { writeNumbers, type NumberColumn } from './number-column.ts'
+import { sliceText, textForms } from './text-form.ts'
 
 /** `joined` is the concatenation of the column's strings, `lengths` their lengths. */
 export function writeTexts(writer: BinaryWriter, lengths: Float64Array, count: number, joined: string): void {

@@ -28,7 +28,7 @@ export const untypedCodec: Codec<unknown> = {
     stored.kind === 'untyped' && stored.version === description.version
       ? { codec: untypedCodec }
       : {
-          refused: `The data was written as ${stored.kind}, version ${stored.version}; today it has no schema (untyped, version ${description.version}).`,
+          refused: `the data was written as ${stored.kind}, version ${stored.version}; today it has no schema (untyped, version ${description.version})`,
         },
 }
 

@@ -149,8 +149,8 @@ export class HeadKeeper {
     invariant(!fenced || this.#incarnation !== undefined, 'a coordinator that has not begun updates HEAD')
     const effort = new Effort(this.#environment, 'changing HEAD')
     const tried = new Set<string>()
-    // What we know is good for a first try, unless an earlier write may have landed meanwhile.
-    let known = this.#unclear.size > 0 ? undefined : this.#known
+    // Good for a first try: if it is out of date, the swap is lost and HEAD is read.
+    let known = this.#known
     for (;;) {
       if (known === undefined) {
         known = await this.#readRetrying(effort)

@@ -1,6 +1,6 @@
 // Reads the channels of a subtask's producers: records one by one, events in their place.
 
-import type { Clock } from '../base/environment.ts'
+import type { Clock, Failpoints } from '../base/environment.ts'
 import { unreachable } from '../base/errors.ts'
 import type { CheckpointId } from '../base/ids.ts'
 import type { MetricGroup } from '../base/metrics.ts'
@@ -17,6 +17,7 @@ export interface GateInputOptions {
   readonly host: InputHost
   readonly clock: Clock
   readonly metrics: MetricGroup
+  readonly failpoints: Failpoints
 }
 
 export class GateInput implements TaskInput {
@@ -70,13 +71,14 @@ export class GateInput implements TaskInput {
   }
 
   close(): void {
-    this.#options.gate.close()
+    // The channels stay until the subtask has reported its end: its producers must hear that their end of data arrived (rule 19).
   }
 
   /** False when it stopped in the middle of the batch. */
   #finishBatch(batch: RecordBatch): boolean {
-    const { host, metrics } = this.#options
+    const { host, metrics, failpoints } = this.#options
     const { values, timestamps } = batch
+    failpoints.hit('task.process')
     const first = this.#index
     let index = first
     let stopped = false

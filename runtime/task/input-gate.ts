@@ -37,8 +37,4 @@ export class InputGate {
   unblockAll(): void {
     for (const channel of this.channels) channel.unblock()
   }
-
-  close(): void {
-    for (const channel of this.channels) channel.close()
-  }
 }

@@ -42,6 +42,8 @@ export interface TaskOptions {
   readonly bufferTimeoutMs: number
   readonly writer: SnapshotWriter
   readonly send: (message: FromSlot) => void
+  /** Its channels may go. */
+  readonly onClose: () => void
   /** Asks for another run(). */
   readonly wake: () => void
   /** Ends the slot's thread: what is broken here is not to be trusted any more. */
@@ -100,8 +102,9 @@ export class Task implements InputHost {
     this.#input = input
     this.#state = 'running'
     this.#timers.restored()
-    input.start()
+    // The enumerator hears of the reader before the reader asks for a split.
     this.#send({ type: 'running', ...this.#identity() })
+    input.start()
     this.#options.wake()
   }
 
@@ -150,12 +153,14 @@ export class Task implements InputHost {
   }
 
   close(): void {
+    if (this.#state === 'closed') return
     this.#state = 'closed'
     this.#mail.length = 0
     this.#tick?.cancel()
     this.#timers.close()
     this.#snapshot?.abort()
     this.#options.keyed?.close()
+    this.#options.onClose()
   }
 
   // ---- InputHost ----

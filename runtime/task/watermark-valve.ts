@@ -43,17 +43,22 @@ export class WatermarkValve {
   }
 
   #update(): ValveOutput {
-    let smallest = Infinity
-    let largest = MIN_WATERMARK
+    let smallestActive = Infinity
+    let largestIdle = MIN_WATERMARK
+    let largestEnded = MIN_WATERMARK
+    let idleCount = 0
     for (let channel = 0; channel < this.#watermarks.length; channel++) {
       const watermark = this.#watermarks[channel]!
-      if (watermark > largest) largest = watermark
-      if (!this.#idle[channel] && !this.#ended[channel] && watermark < smallest) smallest = watermark
+      if (this.#ended[channel]) largestEnded = Math.max(largestEnded, watermark)
+      else if (this.#idle[channel]) {
+        idleCount++
+        largestIdle = Math.max(largestIdle, watermark)
+      } else smallestActive = Math.min(smallestActive, watermark)
     }
-    const allOut = smallest === Infinity
-    // When the last one turns idle the largest counts: it does not depend on the order in which they did (FLINK-38454).
-    const next = allOut ? largest : smallest
-    const idle = allOut && this.#idle.some((value, channel) => value && !this.#ended[channel])
+    const idle = smallestActive === Infinity && idleCount > 0
+    // When the last active one turns idle the largest of the idle ones counts: it does not depend on the order in which they did
+    // (FLINK-38454). Ended channels say nothing of time then: an idle one may still bring records.
+    const next = smallestActive !== Infinity ? smallestActive : idle ? largestIdle : largestEnded
     const output: { watermark?: number; idle?: boolean } = {}
     // A channel that comes back from idleness cannot move the watermark back.
     if (next > this.#current) {

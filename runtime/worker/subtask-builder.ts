@@ -108,6 +108,7 @@ class BuiltSubtask implements Subtask {
       bufferTimeoutMs: settings.bufferTimeoutMs,
       writer: options.snapshotWriter,
       send: (message) => options.control.send(message),
+      onClose: () => options.hub.close(deployment.task, deployment.attempt),
       wake: () => options.wake(this.task),
       fail: options.fail,
     })
@@ -219,7 +220,7 @@ class BuiltSubtask implements Subtask {
     const channels = inputs.map((peer) => hub.input(peer, graph.edges[peer.channel.edge]!.type, this.#owner))
     const gate = new InputGate(channels, () => this.#options.wake(this.task))
     const handler = new BarrierHandler({ channels: channels.length, newestKnown: newestKnownCheckpoint, planted: environment.planted })
-    return new GateInput({ gate, handler, host: this.task, clock: environment.clock, metrics: this.#metrics })
+    return new GateInput({ gate, handler, host: this.task, clock: environment.clock, metrics: this.#metrics, failpoints: environment.failpoints })
   }
 
   async #readOperatorState(uid: string): Promise<ReadonlyMap<string, RestoredOperatorState>> {

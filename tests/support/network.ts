@@ -23,7 +23,7 @@ const batch: BatchCodec<unknown> = {
 }
 
 /** Values that JSON carries. */
-export const plainType: TypeInfo<unknown> = { name: 'plain', row: bytesCodec as TypeInfo<unknown>['row'], batch }
+export const plainType: TypeInfo<unknown> = { name: 'plain', row: bytesCodec, batch }
 
 interface Message {
   readonly to: PeerAddress
@@ -60,7 +60,8 @@ export class WireTransport implements FrameTransport {
   /** Everything on the wire now; answers stay on it. Returns how many there were. */
   deliver(): number {
     const messages = this.wire.splice(0)
-    for (const { to, bytes } of messages) for (const listener of this.#subscriptions.get(to.subject) ?? []) listener(bytes)
+    for (const { to, bytes } of messages)
+      for (const listener of this.#subscriptions.get(to.subject) ?? []) listener(bytes)
     return messages.length
   }
 }

@@ -26,7 +26,10 @@ describe('the thread transport', () => {
     expect(buffer.length).toBe(3)
     one.send({ slot: right, subject: 'a' }, buffer.subarray(1))
     await turn()
-    expect(got).toEqual([[1, 2, 3], [9, 9]])
+    expect(got).toEqual([
+      [1, 2, 3],
+      [9, 9],
+    ])
     one.close()
     two.close()
   })
