@@ -6,17 +6,7 @@ import type { StateHandle } from '../runtime/checkpoint/contract.ts'
 import type { KeyedStateBackend, ValueState } from '../runtime/state/contract.ts'
 import { valueState } from '../runtime/state/descriptors.ts'
 import { createHeapBackend } from '../runtime/state/heap/backend.ts'
-
-export interface BenchFigure {
-  readonly bench: string
-  readonly case: string
-  readonly metric: string
-  readonly value: number
-  readonly unit: string
-  readonly peer?: string
-  readonly peerValue?: number
-  readonly ratio?: number
-}
+import type { Figure } from './figure.ts'
 
 interface Total {
   count: number
@@ -30,7 +20,7 @@ const SLICE_MS = 5
 const ROUNDS = 3
 
 /** Read-modify-write per second over 10k and 1M number keys, then a snapshot of 1M keys. */
-export async function run(emit: (figure: BenchFigure) => void): Promise<void> {
+export async function run(emit: (figure: Figure) => void): Promise<void> {
   for (const keyCount of [10_000, 1_000_000]) {
     const keys = shuffledKeys(keyCount, 4_000_000)
     const cases = [
@@ -51,15 +41,28 @@ export async function run(emit: (figure: BenchFigure) => void): Promise<void> {
         value = Math.max(value, own)
         peerValue = Math.max(peerValue, bare)
       }
-      emit({ bench: 'state', case: `${name} over ${keyCount} keys`, metric: 'read-modify-write', value, unit: '1/s', peer, peerValue, ratio: value / peerValue })
+      emit({
+        bench: 'state',
+        case: `${name} over ${keyCount} keys`,
+        metric: 'read-modify-write',
+        value,
+        unit: '1/s',
+        peer,
+        peerValue,
+        ratio: value / peerValue,
+      })
     }
   }
   await snapshotOfMillion(emit)
 }
 
-async function snapshotOfMillion(emit: (figure: BenchFigure) => void): Promise<void> {
+async function snapshotOfMillion(emit: (figure: Figure) => void): Promise<void> {
   const backend = newBackend()
-  updateState(backend, backend.state(total), Float64Array.from({ length: 1_000_000 }, (_, key) => key))
+  updateState(
+    backend,
+    backend.state(total),
+    Float64Array.from({ length: 1_000_000 }, (_, key) => key),
+  )
   for (let round = 1; round <= ROUNDS; round++) {
     let sliceStart = performance.now()
     let longestMs = 0
@@ -100,7 +103,12 @@ async function snapshotOfMillion(emit: (figure: BenchFigure) => void): Promise<v
 }
 
 function newBackend(): KeyedStateBackend {
-  return createHeapBackend({ uid: 'bench', first: keyGroup(0), last: keyGroup(MAX_PARALLELISM - 1), maxParallelism: MAX_PARALLELISM })
+  return createHeapBackend({
+    uid: 'bench',
+    first: keyGroup(0),
+    last: keyGroup(MAX_PARALLELISM - 1),
+    maxParallelism: MAX_PARALLELISM,
+  })
 }
 
 function updateState(backend: KeyedStateBackend, state: ValueState<Total>, keys: Float64Array): void {

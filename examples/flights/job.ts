@@ -17,7 +17,8 @@ const flight = z.object({
   destination: z.string(),
 })
 
-const delays = z.object({ delays: z.array(z.int()) })
+/** Minutes. A window's are kept whole: a percentile needs them. */
+const delays = z.array(z.int())
 
 const airportHour = z.object({
   airport: z.string(),
@@ -30,15 +31,23 @@ const airportHour = z.object({
 const routeTotal = z.object({ flights: z.int(), totalDelay: z.int() })
 
 const routeDay = z.object({
-  day: z.string(),
-  origin: z.string(),
-  destination: z.string(),
+  /** Its first ms. */
+  day: z.int(),
+  /** `<origin>-<destination>` */
+  route: z.string(),
   flights: z.int(),
   meanDelay: z.number(),
 })
 type RouteDay = z.infer<typeof routeDay>
 
-const rankedRoute = routeDay.extend({ rank: z.int() })
+const rankedRoute = z.object({
+  day: z.string(),
+  rank: z.int(),
+  origin: z.string(),
+  destination: z.string(),
+  flights: z.int(),
+  meanDelay: z.number(),
+})
 
 const hour = tumblingWindows({ sizeMs: 3_600_000 })
 const day = tumblingWindows({ sizeMs: 86_400_000 })
@@ -49,7 +58,9 @@ const worstRoutesPerDay = 10
 
 const args = z.object({
   /** A Parquet file with the columns date, delay, origin and destination, sorted by date. */
-  input: z.string().default(() => fileURLToPath(new URL('../data/flights-3m.parquet', import.meta.resolve('vega-datasets')))),
+  input: z
+    .string()
+    .default(() => fileURLToPath(new URL('../data/flights-3m.parquet', import.meta.resolve('vega-datasets')))),
   /** Results go to a folder below it that has the job's id as its name. */
   output: z.string().default('out'),
 })
@@ -65,12 +76,12 @@ export default defineJob({ args, summary: flightsSummary }, (env, { input, outpu
     .window(hour)
     .aggregate(
       {
-        create: (): z.infer<typeof delays> => ({ delays: [] }),
+        create: (): number[] => [],
         add: (hourly, { delay }) => {
-          hourly.delays.push(delay)
+          hourly.push(delay)
           return hourly
         },
-        result: (hourly) => statisticsOf(hourly.delays),
+        result: (hourly) => statisticsOf(hourly),
       },
       {
         accumulator: delays,
@@ -98,10 +109,7 @@ export default defineJob({ args, summary: flightsSummary }, (env, { input, outpu
       {
         accumulator: routeTotal,
         schema: routeDay,
-        process: (route, { startMs }, total) => {
-          const [origin = '', destination = ''] = route.split('-')
-          return { day: isoTime(startMs).slice(0, 10), origin, destination, ...total }
-        },
+        process: (route, { startMs }, total) => ({ day: startMs, route, ...total }),
       },
     )
     .uid('route-days')
@@ -111,14 +119,14 @@ export default defineJob({ args, summary: flightsSummary }, (env, { input, outpu
     .window(day)
     .aggregate(
       {
-        create: (): { worst: RouteDay[] } => ({ worst: [] }),
-        add: ({ worst }, route) => ({ worst: [...worst, route].toSorted(worstFirst).slice(0, worstRoutesPerDay) }),
-        result: ({ worst }) => worst,
+        create: (): RouteDay[] => [],
+        add: (worst, route) => [...worst, route].toSorted(worstFirst).slice(0, worstRoutesPerDay),
+        result: (worst) => [...worst],
       },
-      { accumulator: z.object({ worst: z.array(routeDay) }), schema: z.array(routeDay) },
+      { accumulator: z.array(routeDay), schema: z.array(routeDay) },
     )
     .uid('worst-routes')
-    .flatMap((worst) => worst.map((route, index) => ({ ...route, rank: index + 1 })), { schema: rankedRoute })
+    .flatMap((worst) => worst.map(ranked), { schema: rankedRoute })
     .uid('ranks')
     .sinkTo(
       csvFileSink({
@@ -141,8 +149,12 @@ function statisticsOf(values: readonly number[]): { departures: number; meanDela
 /** Equal means are put in the order of their names, so that the ten are the same at any parallelism. */
 function worstFirst(left: RouteDay, right: RouteDay): number {
   if (left.meanDelay !== right.meanDelay) return right.meanDelay - left.meanDelay
-  if (left.origin !== right.origin) return left.origin < right.origin ? -1 : 1
-  return left.destination < right.destination ? -1 : 1
+  return left.route < right.route ? -1 : 1
+}
+
+function ranked({ day, route, flights, meanDelay }: RouteDay, index: number): z.infer<typeof rankedRoute> {
+  const [origin = '', destination = ''] = route.split('-')
+  return { day: isoTime(day).slice(0, 10), rank: index + 1, origin, destination, flights, meanDelay }
 }
 
 function isoTime(ms: number): string {

@@ -31,7 +31,11 @@ export async function flightsSummary({ job, args }: FinishedJob<{ readonly outpu
 
   const routes: string[][] = []
   for await (const text of filesOf(join(folder, 'worst-routes')))
-    routes.push(...linesOf(text).slice(1).map((line) => line.split(',')))
+    routes.push(
+      ...linesOf(text)
+        .slice(1)
+        .map((line) => line.split(',')),
+    )
   const worst = routes.filter(([, rank]) => rank === '1').toSorted((left, right) => Number(right[5]) - Number(left[5]))
 
   return [
@@ -39,21 +43,25 @@ export async function flightsSummary({ job, args }: FinishedJob<{ readonly outpu
     '',
     ...table(
       ['airport', 'departures', 'mean delay'],
-      busiest.slice(0, airportsShown).map(([airport, { departures, totalDelay }]) => [
-        airport,
-        String(departures),
-        `${(totalDelay / departures).toFixed(1)} min`,
-      ]),
+      busiest
+        .slice(0, airportsShown)
+        .map(([airport, { departures, totalDelay }]) => [
+          airport,
+          String(departures),
+          `${(totalDelay / departures).toFixed(1)} min`,
+        ]),
     ),
     '',
     ...table(
       ['day', 'worst route', 'flights', 'mean delay'],
-      worst.slice(0, routesShown).map(([day = '', , origin, destination, flights = '', meanDelay]) => [
-        day,
-        `${origin} to ${destination}`,
-        flights,
-        `${Number(meanDelay).toFixed(1)} min`,
-      ]),
+      worst
+        .slice(0, routesShown)
+        .map(([day = '', , origin, destination, flights = '', meanDelay]) => [
+          day,
+          `${origin} to ${destination}`,
+          flights,
+          `${Number(meanDelay).toFixed(1)} min`,
+        ]),
     ),
   ].join('\n')
 }

@@ -46,6 +46,7 @@ export class SourceDriver<T> {
   #latest: SplitProgress | undefined
   #target: Output<T> | undefined
   #watermark = MIN_WATERMARK
+  #emitted = 0
   /** Unknown is not false: until the enumerator says that none waits, a split may yet come. */
   #splitsWait = true
 
@@ -78,6 +79,11 @@ export class SourceDriver<T> {
     return this.#combine()
   }
 
+  /** Records so far, malformed ones apart: not every poll makes one. */
+  get emitted(): number {
+    return this.#emitted
+  }
+
   /** While records do not pass for want of credit or because of an alignment, nothing has the chance to emit. */
   backpressured(yes: boolean): void {
     this.#idleness.setBackpressured(yes)
@@ -107,6 +113,7 @@ export class SourceDriver<T> {
     }
     split.silentMs = 0
     split.idle = false
+    this.#emitted++
     if (timestamp !== NO_TIMESTAMP) split.generator?.onRecord(timestamp)
     this.#target!.emit(value, timestamp)
   }

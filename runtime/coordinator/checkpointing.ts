@@ -214,8 +214,9 @@ export class Checkpointing {
         return onFenced(answer.head)
       }
       const durationMs = startedMs - collected.triggeredAtMs + (environment.clock.nowMs() - startedMs)
-      this.handle({ type: 'swapWon', id: collected.id })
+      // What is permitted now must be known before the core goes on: it may find that all is done, and this not confirmed.
       this.#options.onCompleted({ head: answer.head, manifest, collected, durationMs })
+      this.handle({ type: 'swapWon', id: collected.id })
     } catch (error) {
       // Unclear and not settled within its deadline: nothing may be restored, aborted or deleted by this coordinator (rule 4).
       this.#options.onBroken(error)

@@ -15,6 +15,9 @@ import type { HeadKeeper } from '../storage/head-keeper.ts'
 import { parseTransactionName } from '../storage/paths.ts'
 import type { Execution } from './execution.ts'
 
+/** Above every id. */
+const everyCheckpoint = Number.MAX_SAFE_INTEGER as CheckpointId
+
 export interface CommitsOptions {
   readonly graph: JobGraph
   readonly job: JobId
@@ -83,6 +86,14 @@ export class Commits {
     const before = this.#committed.get(key)
     if (before === undefined || id > before) this.#committed.set(key, id)
     this.#confirmIfAll()
+  }
+
+  /**
+   * A subtask ends only after it has committed all that it ever pre-committed. What it had listed for a checkpoint that completes
+   * later is committed too, though it is no longer there to say so.
+   */
+  finished(key: TaskKey): void {
+    this.committed(key, everyCheckpoint)
   }
 
   /** These run from the restore point, and so have committed what it holds for them, before any new record (rule 22). */

@@ -157,8 +157,9 @@ export class JobCoordinator {
     if (scope.tasks.length === 0) return undefined
     parts.runningSinceMs = undefined
     parts.checkpointing.handle({ type: 'subtasksLost', tasks: scope.tasks })
-    await parts.execution.terminate(scope.slots)
+    // In this turn: while the slots end, another region may come to run, and would find these still running in their old attempts.
     parts.execution.renew(scope.tasks)
+    await parts.execution.terminate(scope.slots)
     // Failures that the ended slots still reported belong to this one.
     this.#interruptions.dropFailuresOf(scope.slots)
     return scope.tasks
@@ -314,6 +315,7 @@ export class JobCoordinator {
       case 'finished': {
         // A vertex that was wholly finished in the restore point ran nothing: its final state is the one that is stored.
         const snapshot = parts.checkpointing.finalOf(taskKey(message.task)) ?? message.snapshot
+        parts.commits.finished(taskKey(message.task))
         parts.checkpointing.handle({ ...message, snapshot })
         this.#startIfAllRun(parts)
         return this.#finishIfDone()

@@ -27,6 +27,8 @@ import type { SettledNode } from './settle-nodes.ts'
 export interface BuildOptions {
   /** Of operators that do not set theirs; wins over env.config.parallelism. */
   readonly parallelism?: number | undefined
+  /** When neither says anything; 1 by default. */
+  readonly parallelismDefault?: number
   /** As given by the user; checked by the job's schema. */
   readonly args?: unknown
   /** For jobs that do not name themselves. */
@@ -45,7 +47,7 @@ export function buildGraph(job: Job, options: BuildOptions): JobGraph {
   run(job, env, args)
   const settings = settingsOf(env.config, options.settings)
   const { maxParallelism } = env.config
-  const parallelism = options.parallelism ?? env.config.parallelism ?? 1
+  const parallelism = options.parallelism ?? env.config.parallelism ?? options.parallelismDefault ?? 1
   const nodes = settleNodes(env.nodes, { config: env.config, autoUid: settings.autoUid, parallelism })
   const { vertices, edges } = writeDown(nodes, maxParallelism, settings)
   const hash = graphHash({ vertices, edges, maxParallelism, args, states: statesOf(nodes) })

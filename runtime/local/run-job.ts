@@ -8,7 +8,9 @@ import { JobCoordinator } from '../coordinator/job-coordinator.ts'
 import type { CoordinatorObserver } from '../coordinator/job-coordinator.ts'
 import { placeTasks } from '../coordinator/placement.ts'
 import { buildGraph } from '../job/build-graph.ts'
+import type { BuildOptions } from '../job/build-graph.ts'
 import type { JobGraph, JobSettings } from '../job/contract.ts'
+import type { Job } from '../job/define-job.ts'
 import { decodeHead } from '../storage/head-format.ts'
 import { decideLocalIdentity } from '../storage/local-identity.ts'
 import type { LocalIdentity, NumberedFolder } from '../storage/local-identity.ts'
@@ -25,10 +27,13 @@ import { ThreadSlots } from './thread-slots.ts'
 export interface LocalJobOptions {
   /** Absolute. */
   readonly jobFile: string
-  /** The job's name: names its folder below `.millrace` (rule 28). */
+  /** Names the job's folder below `.millrace` (rule 28). */
   readonly name: string
   readonly args: unknown
+  /** Wins over the job's config. */
   readonly parallelism: number | undefined
+  /** When the job's config says nothing. */
+  readonly parallelismDefault: number
   readonly settings: Partial<JobSettings>
   /** The working folder. */
   readonly folder: string
@@ -40,40 +45,51 @@ export interface LocalJobOptions {
 export interface LocalJob {
   readonly coordinator: JobCoordinator
   readonly slots: ThreadSlots
+  readonly job: Job
   readonly graph: JobGraph
   readonly identity: LocalIdentity
   readonly storeFolder: string
 }
 
-/** Loads and checks everything that can be checked before anything runs. `coordinator.run()` then runs it. */
+/**
+ * Loads and checks everything that can be checked before anything runs. `coordinator.run()` then runs it. When the job before it
+ * ended with permitted commits that nobody confirmed, they are carried out here, by today's job file.
+ */
 export async function prepareLocalJob(options: LocalJobOptions): Promise<LocalJob> {
-  const { jobFile, name, args, parallelism, settings, folder, log, failpoints } = options
+  const { jobFile, name, folder, log, failpoints } = options
   const environment = realEnvironment({ log, failpoints: plannedFailpoints(failpoints, () => process.kill(process.pid, 'SIGKILL')) })
-  const job = await loadJob(jobFile)
-  const graph = buildGraph(job, { args, parallelism, settings, name })
   const files = new NodeFiles()
+  const job = await loadJob(jobFile)
+  // Before the folders are read: what is wrong in the job file is said first, and leaves nothing behind.
+  buildGraph(job, graphOptions(options, name))
   const folders = await jobFolders({ files, folder, name, environment })
   const identity = decideLocalIdentity({ name, folders, from: false })
-  const storeFolder = joinPath(folder, localStoreFolder(identity.job))
+  const world: LocalWorld = { options, environment, files, job }
+  if (identity.commitFirst !== undefined) await (await assemble(world, identity.commitFirst)).coordinator.run()
+  return { ...(await assemble(world, identity.job)), job, identity }
+}
+
+interface LocalWorld {
+  readonly options: LocalJobOptions
+  readonly environment: Environment
+  readonly files: NodeFiles
+  readonly job: Job
+}
+
+async function assemble({ options, environment, files, job }: LocalWorld, id: JobId): Promise<Omit<LocalJob, 'job' | 'identity'>> {
+  const { jobFile, name, args, parallelism, parallelismDefault, settings, folder, log, failpoints, observer } = options
+  const graph = buildGraph(job, graphOptions(options, id))
+  const storeFolder = joinPath(folder, localStoreFolder(id))
   const stores = await openLocalStores({ files, folder: storeFolder, environment })
+  const { slotCount } = placeTasks(graph)
   const slots = new ThreadSlots({
-    setup: {
-      job: identity.job,
-      jobFile,
-      jobName: name,
-      args,
-      parallelism,
-      settings,
-      storeFolder,
-      slotCount: placeTasks(graph).slotCount,
-      failpoints,
-    },
+    setup: { job: id, jobFile, jobName: name, args, parallelism, parallelismDefault, settings, storeFolder, slotCount, failpoints },
     environment,
     log,
   })
   const coordinator = new JobCoordinator({
     graph,
-    job: identity.job,
+    job: id,
     start: undefined,
     environment,
     files,
@@ -81,11 +97,15 @@ export async function prepareLocalJob(options: LocalJobOptions): Promise<LocalJo
     head: stores.head,
     slots,
     // The coordinator writes enumerators only; they have a small share of the room for inlined state.
-    snapshotWriter: new SnapshotUploader({ store: stores.objects, environment, writers: placeTasks(graph).slotCount + 1 }),
+    snapshotWriter: new SnapshotUploader({ store: stores.objects, environment, writers: slotCount + 1 }),
     snapshotReader: new SnapshotDownloader({ store: stores.objects, environment }),
-    ...(options.observer === undefined ? {} : { observer: options.observer }),
+    ...(observer === undefined ? {} : { observer }),
   })
-  return { coordinator, slots, graph, identity, storeFolder }
+  return { coordinator, slots, graph, storeFolder }
+}
+
+function graphOptions({ args, parallelism, parallelismDefault, settings, name }: LocalJobOptions, job: string): BuildOptions {
+  return { args, parallelism, parallelismDefault, settings, name, job }
 }
 
 /** The job's folders with what their HEADs say; an unreadable one throws, it never counts as none. */

@@ -30,8 +30,8 @@ async function main(setup: SlotSetup): Promise<void> {
   })
   try {
     const job = await loadJob(setup.jobFile)
-    const { args, parallelism, settings, jobName: name } = setup
-    const graph = buildGraph(job, { args, parallelism, settings, name, job: setup.job })
+    const { args, parallelism, parallelismDefault, settings, jobName: name } = setup
+    const graph = buildGraph(job, { args, parallelism, parallelismDefault, settings, name, job: setup.job })
     const files = new NodeFiles()
     const { objects: store } = attachLocalStores({ files, folder: setup.storeFolder, environment })
     await store.open({ removeLeftovers: false })

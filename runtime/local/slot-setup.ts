@@ -13,6 +13,7 @@ export interface SlotSetup {
   readonly jobName: string
   readonly args: unknown
   readonly parallelism: number | undefined
+  readonly parallelismDefault: number
   readonly settings: Partial<JobSettings>
   /** The job's store. */
   readonly storeFolder: string

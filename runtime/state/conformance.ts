@@ -224,7 +224,12 @@ function timerCases(create: CreateBackend): ConformanceCase[] {
       claim: 'timers fire in order of time, each domain apart, with their key set',
       run: async () => {
         const backend = create(range())
-        for (const [key, timestampMs] of [['a', 30], ['b', 10], ['c', 20], [['d', 1], 15]] as const) {
+        for (const [key, timestampMs] of [
+          ['a', 30],
+          ['b', 10],
+          ['c', 20],
+          [['d', 1], 15],
+        ] as const) {
           backend.setKey(key)
           backend.timers.register('event', timestampMs)
           backend.timers.register('processing', 100 - timestampMs, 'later')
@@ -237,8 +242,14 @@ function timerCases(create: CreateBackend): ConformanceCase[] {
         assert.deepEqual(backend.takeDue('event', 15)?.key, ['d', 1])
         assert.deepEqual(backend.currentKey, ['d', 1])
         assert.equal(backend.takeDue('event', 15), undefined)
-        assert.deepEqual(drainTimers(backend, 'event').map((timer) => timer.timestampMs), [20, 30])
-        assert.deepEqual(drainTimers(backend, 'processing').map((timer) => timer.timestampMs), [70, 80, 85, 90])
+        assert.deepEqual(
+          drainTimers(backend, 'event').map((timer) => timer.timestampMs),
+          [20, 30],
+        )
+        assert.deepEqual(
+          drainTimers(backend, 'processing').map((timer) => timer.timestampMs),
+          [70, 80, 85, 90],
+        )
         assert.equal(backend.nextTimer('processing'), undefined)
         assert.equal(backend.entryCount, 0)
       },

@@ -14,7 +14,8 @@ export const stateErrors = {
     meaning: 'Stored state does not fit the state that the job declares today.',
     who: 'user',
     retry: false,
-    remedy: 'Keep the kind, and change the schema only by a field with a default, a removed field or a widened number; or use a new state name.',
+    remedy:
+      'Keep the kind, and change the schema only by a field with a default, a removed field or a widened number; or use a new state name.',
   },
   'MR-T03': {
     meaning: 'Stored state is damaged; nothing of it was used.',

@@ -1,7 +1,13 @@
 // Operator state: named lists of items that belong to a subtask, not to a key; dealt out anew when the parallelism changes.
 
 import type { CheckpointId } from '../base/ids.ts'
-import type { OperatorStateSnapshot, Redistribution, SnapshotReader, SnapshotWriter, StateHandle } from '../checkpoint/contract.ts'
+import type {
+  OperatorStateSnapshot,
+  Redistribution,
+  SnapshotReader,
+  SnapshotWriter,
+  StateHandle,
+} from '../checkpoint/contract.ts'
 import { createReader, createWriter } from '../record/bytes.ts'
 import type { CodecDescription } from '../record/contract.ts'
 import { stateError } from './errors.ts'
@@ -12,7 +18,11 @@ const VERSION = 1
 
 /** Writes one named list as a subtask acknowledges it. */
 export async function writeOperatorState(
-  part: { readonly redistribution: Redistribution; readonly codec: CodecDescription; readonly items: readonly Uint8Array[] },
+  part: {
+    readonly redistribution: Redistribution
+    readonly codec: CodecDescription
+    readonly items: readonly Uint8Array[]
+  },
   checkpoint: CheckpointId,
   writer: SnapshotWriter,
 ): Promise<OperatorStateSnapshot> {

@@ -27,7 +27,9 @@ export function ownStrings(value: unknown, membersMax = Number.POSITIVE_INFINITY
   if (value instanceof Map) return value.size > membersMax ? value : ownMap(value, membersMax)
   if (value instanceof Set) return value.size > membersMax ? value : new Set(ownItems([...value], membersMax))
   const prototype: unknown = Object.getPrototypeOf(value)
-  return prototype === Object.prototype || prototype === null ? ownFields(value as Record<string, unknown>, membersMax) : value
+  return prototype === Object.prototype || prototype === null
+    ? ownFields(value as Record<string, unknown>, membersMax)
+    : value
 }
 
 function ownFields(value: Record<string, unknown>, membersMax: number): Record<string, unknown> {

@@ -170,7 +170,8 @@ export function openBlock(bytes: Uint8Array, place: BlockPlace): BlockSection[] 
   const tableEnd = HEADER_BYTES + sectionCount * SECTION_BYTES
   if (tableEnd + CRC_BYTES > bytes.length) throw damaged('The section table is longer than the block')
   reader.position = tableEnd
-  if (reader.u32() !== crc32(bytes.subarray(0, tableEnd))) throw damaged("The block's header or section table has a wrong CRC")
+  if (reader.u32() !== crc32(bytes.subarray(0, tableEnd)))
+    throw damaged("The block's header or section table has a wrong CRC")
 
   reader.position = 5
   const flags = reader.u8()
@@ -179,7 +180,8 @@ export function openBlock(bytes: Uint8Array, place: BlockPlace): BlockSection[] 
   const length = reader.u32()
   if (flags !== COMPLETE) throw stateError('MR-T05', `The block is an increment (${describePlace(place)}).`)
   if (keyGroup !== place.keyGroup) throw damaged(`The block is that of key group ${keyGroup}`)
-  if (watermark !== place.watermark) throw damaged(`The block's watermark ${watermark} is not the manifest's ${place.watermark}`)
+  if (watermark !== place.watermark)
+    throw damaged(`The block's watermark ${watermark} is not the manifest's ${place.watermark}`)
   if (bytes.length !== length) throw damaged(`The block should have ${length} bytes and has ${bytes.length}`)
 
   const sections: BlockSection[] = []
@@ -201,7 +203,10 @@ export function openBlock(bytes: Uint8Array, place: BlockPlace): BlockSection[] 
   return sections
 }
 
-export function describePlace(place: { readonly uid: string; readonly keyGroup: KeyGroup; readonly object: string }): string {
+export function describePlace(place: {
+  readonly uid: string
+  readonly keyGroup: KeyGroup
+  readonly object: string
+}): string {
   return `operator '${place.uid}', key group ${place.keyGroup}, ${place.object}`
 }
-

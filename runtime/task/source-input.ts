@@ -71,14 +71,13 @@ export class SourceInput implements TaskInput {
   read(): ReadOutcome {
     const { host, output, metrics } = this.#options
     if (this.#ended) return 'ended'
-    let count = 0
+    const before = this.#driver.emitted
     let outcome: ReadOutcome = 'more'
     do {
       const status = this.#driver.poll(output)
-      if (status === 'more') count++
-      else outcome = status === 'end' ? 'ended' : 'nothing'
+      if (status !== 'more') outcome = status === 'end' ? 'ended' : 'nothing'
     } while (outcome === 'more' && !host.shouldStop())
-    metrics.add('records_in_total', count)
+    metrics.add('records_in_total', this.#driver.emitted - before)
     if (outcome === 'ended') this.#end()
     else this.#progress(outcome === 'nothing')
     return outcome

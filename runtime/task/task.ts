@@ -7,7 +7,7 @@
 // ending: the end of data is sent; the subtask stays until its consumers have received it (rule 19).
 
 import type { Environment, Timer } from '../base/environment.ts'
-import { unreachable } from '../base/errors.ts'
+import { InvariantError, unreachable } from '../base/errors.ts'
 import type { CheckpointId } from '../base/ids.ts'
 import type { MetricGroup } from '../base/metrics.ts'
 import type { SnapshotWriter, SubtaskSnapshot } from '../checkpoint/contract.ts'
@@ -126,15 +126,20 @@ export class Task implements InputHost {
 
   abort(id: CheckpointId): void {
     this.post(() => {
-      if (this.#state !== 'restoring') this.#input.abort(id)
-      if (this.#snapshot?.id === id) this.#snapshot.abort()
+      // Nothing is open yet that could have heard of it.
+      if (this.#state === 'restoring') return
+      this.#input.abort(id)
+      if (this.#snapshot?.id === id) this.#dropSnapshot()
       for (const { operator } of this.#chain.operators()) operator.aborted?.(id)
     })
   }
 
   /** The permit to commit everything of checkpoints ≤ id. */
   complete(id: CheckpointId): void {
-    this.post(() => this.#commits.permit(id))
+    // What the restore point holds is committed while opening, and 'running' says so: an answer now would come before it is done.
+    this.post(() => {
+      if (this.#state !== 'restoring') this.#commits.permit(id)
+    })
   }
 
   /** One slice of work. */
@@ -158,7 +163,7 @@ export class Task implements InputHost {
     this.#mail.length = 0
     this.#tick?.cancel()
     this.#timers.close()
-    this.#snapshot?.abort()
+    this.#dropSnapshot()
     this.#options.keyed?.close()
     this.#options.onClose()
   }
@@ -180,7 +185,7 @@ export class Task implements InputHost {
   }
 
   idleness(idle: boolean): void {
-    this.#chain.forwardStatus(idle)
+    this.#timers.idleness(idle)
   }
 
   /** The sync part: the barrier behind everything emitted so far, and the state as it is now, in one turn. */
@@ -279,6 +284,7 @@ export class Task implements InputHost {
       await this.#input.close()
       this.#environment.failpoints.hit('task.close')
       await this.#chain.close()
+      if (this.#state === 'closed') return
       const snapshot: SubtaskSnapshot = { operators, finished: true, bytes: snapshotBytes(operators), syncMs: 0, asyncMs: 0, alignmentMs: 0 }
       this.#send({ type: 'finished', ...this.#identity(), snapshot })
       this.close()
@@ -289,9 +295,15 @@ export class Task implements InputHost {
 
   // ---- snapshots ----
 
+  /** What is still written of it is nobody's; it must not hold up the end of this subtask. */
+  #dropSnapshot(): void {
+    this.#snapshot?.abort()
+    this.#snapshot = undefined
+  }
+
   #freeze(id: CheckpointId, kind: SnapshotKind): { parts: SnapshotParts[]; abort: () => void } {
     const { keyed, headUid, writer } = this.#options
-    this.#snapshot?.abort()
+    this.#dropSnapshot()
     const parts: SnapshotParts[] = []
     const keyedSnapshot = keyed?.snapshot(id, writer, slicesOf(this.#environment))
     if (keyedSnapshot !== undefined) parts.push({ uid: headUid, keyed: owned(keyedSnapshot.done) })
@@ -328,8 +340,11 @@ export class Task implements InputHost {
       this.#send({ type: 'acknowledged', id: barrier.id, ...this.#identity(), snapshot })
       failpoints.hit('task.acknowledge.after')
     } catch (error) {
+      if (this.#state === 'closed') return
+      // What is broken in itself would decline for ever, and the job go on unprotected.
+      if (error instanceof InvariantError) this.#options.fail(error)
       // The task goes on; only this checkpoint will not be (R7: an async decline counts, the sync part failing fails the task).
-      if (this.#state !== 'closed') this.#decline(barrier.id, String(error))
+      else this.#decline(barrier.id, String(error))
     } finally {
       if (this.#snapshot === running) this.#snapshot = undefined
       this.#options.wake()
@@ -356,8 +371,10 @@ export class Task implements InputHost {
       sinceMs: this.#environment.clock.nowMs(),
       metric: reason === 'idle' ? 'idle_ms_total' : 'backpressured_ms_total',
     }
+    // Without credit, or at the end of data, nothing may fire: a timer that is due would only wake the task again and again.
+    if (this.#state !== 'running' || reason === 'backpressured') return 'wait'
     this.#timers.arm()
-    const tickMs = this.#state === 'running' ? this.#input.tickMs : undefined
+    const { tickMs } = this.#input
     if (tickMs !== undefined) {
       this.#tick?.cancel()
       this.#tick = this.#environment.clock.timer(tickMs, this.#options.wake)

@@ -21,6 +21,8 @@ export class TimerFiring {
   #advancing = false
   /** Rule 27: timers that were due in a block's own time before the snapshot. */
   #overdue = false
+  /** The input turned idle while timers were still to fire. */
+  #idleBehind = false
   #armed: { readonly timer: Timer; readonly atMs: number } | undefined
 
   constructor(options: TimerFiringOptions) {
@@ -40,7 +42,8 @@ export class TimerFiring {
   /** After a restore: each block's timers up to its own watermark come first, then the smallest watermark is forwarded. */
   restored(): void {
     const { keyed } = this.#options
-    if (keyed === undefined || keyed.restoredWatermark === MIN_WATERMARK) return
+    if (keyed === undefined) return
+    // Also when the smallest is none at all: after a rescale another block of the range may have been further.
     this.#overdue = true
     this.#watermark = keyed.restoredWatermark
     this.#options.chain.setHeadWatermark(this.#watermark)
@@ -55,6 +58,18 @@ export class TimerFiring {
     this.#options.chain.setHeadWatermark(watermark)
   }
 
+  /**
+   * Idle goes out behind the last timer and its watermark: a record that came behind it would meet a watermark that no longer waits
+   * for this channel, and be late. Active goes out at once, before any record.
+   */
+  idleness(idle: boolean): void {
+    if (idle && this.busy) this.#idleBehind = true
+    else {
+      this.#idleBehind = false
+      this.#options.chain.forwardStatus(idle)
+    }
+  }
+
   fire(): void {
     const { keyed, chain, mayGoOn } = this.#options
     if (keyed === undefined) return this.#passOn()
@@ -62,7 +77,7 @@ export class TimerFiring {
       if (!this.#drain(() => keyed.takeOverdueOfRestore())) return
       this.#overdue = false
       keyed.setWatermark(this.#watermark)
-      chain.forwardWatermark(this.#watermark)
+      if (this.#watermark > MIN_WATERMARK) chain.forwardWatermark(this.#watermark)
     }
     if (this.#advancing) {
       if (!this.#drain(() => keyed.takeDue('event', this.#watermark))) return
@@ -93,6 +108,7 @@ export class TimerFiring {
   #passOn(): void {
     this.#advancing = false
     this.#options.chain.forwardWatermark(this.#watermark)
+    if (this.#idleBehind) this.idleness(true)
   }
 
   /** True when none is left. */

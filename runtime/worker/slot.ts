@@ -28,6 +28,8 @@ export interface SlotOptions {
   readonly control: ControlLink<FromSlot, ToSlot>
   readonly snapshotWriter: SnapshotWriter
   readonly snapshotReader: SnapshotReader
+  /** Credit of the slot's connection (rule 9); CREDIT_BYTES_MAX by default. */
+  readonly creditBytes?: number
 }
 
 export class Slot {
@@ -41,8 +43,9 @@ export class Slot {
   constructor(options: SlotOptions) {
     this.#options = options
     this.#executor = new SlotExecutor(options.environment)
-    const { job, slot, transport, environment, graph } = options
-    this.#hub = new ChannelHub({ job, slot, transport, environment, deadlineMs: graph.settings.channelDeadlineMs })
+    const { job, slot, transport, environment, graph, creditBytes } = options
+    const deadlineMs = graph.settings.channelDeadlineMs
+    this.#hub = new ChannelHub({ job, slot, transport, environment, deadlineMs, ...(creditBytes === undefined ? {} : { creditBytes }) })
     options.control.onMessage((message) => this.#receive(message))
     options.control.onLost((reason) => this.#stop(`the coordinator is gone: ${reason}`))
     options.control.send({ type: 'registered', version: CONTROL_VERSION, slot: options.slot, graphHash: options.graph.hash })
@@ -56,6 +59,15 @@ export class Slot {
 
   #receive(message: ToSlot): void {
     if (this.#broken) return
+    try {
+      this.#act(message)
+    } catch (error) {
+      // Nobody above could report it: the link only delivers.
+      this.#fail(undefined, undefined, error)
+    }
+  }
+
+  #act(message: ToSlot): void {
     switch (message.type) {
       case 'deploy':
         for (const deployment of message.tasks) this.#deploy(deployment)

@@ -7,15 +7,18 @@ import type { Environment } from '../base/environment.ts'
 import type { SnapshotReader, SnapshotWriter } from '../checkpoint/contract.ts'
 import type { FromSlot, TaskDeployment, TaskReport } from '../control/contract.ts'
 import type { ChainedOperator, JobGraph, JobVertex } from '../job/contract.ts'
+import type { Source } from '../connectors/contract.ts'
 import type { ChannelHub, ChannelOwner } from '../network/channel-hub.ts'
 import type { OutputChannel } from '../network/contract.ts'
 import { createRecordWriter } from '../network/record-writer.ts'
 import type { RecordWriter } from '../network/record-writer.ts'
 import type { OperatorContext, RestoredOperatorState, TaskInfo } from '../operators/contract.ts'
 import { createReader } from '../record/bytes.ts'
+import type { CodecDescription } from '../record/contract.ts'
 import { keyGroupRange } from '../record/key-group.ts'
 import { deepFreeze } from '../state/deep-freeze.ts'
 import { createHeapBackend } from '../state/heap/backend.ts'
+import { stateError } from '../state/errors.ts'
 import { readOperatorState } from '../state/operator-state.ts'
 import type { KeyedStateBackend } from '../state/contract.ts'
 import type { FileSystem } from '../storage/contract.ts'
@@ -107,7 +110,11 @@ class BuiltSubtask implements Subtask {
       headUid: vertex.chain[0]!.uid,
       bufferTimeoutMs: settings.bufferTimeoutMs,
       writer: options.snapshotWriter,
-      send: (message) => options.control.send(message),
+      send: (message) => {
+        // After its end nobody asks any more, and its last figures would be missing from every sum.
+        if (message.type === 'finished') options.control.send({ type: 'report', tasks: [this.report()] })
+        options.control.send(message)
+      },
       onClose: () => options.hub.close(deployment.task, deployment.attempt),
       wake: () => options.wake(this.task),
       fail: options.fail,
@@ -161,6 +168,15 @@ class BuiltSubtask implements Subtask {
     return factory.source.splitCodec.decode(createReader(bytes))
   }
 
+  /** With the codec of then: the source may have changed since. */
+  #decodeRestored(source: Source<unknown, unknown, unknown>, bytes: Uint8Array, stored: CodecDescription): unknown {
+    const answer = source.splitCodec.readerOf(stored)
+    if ('refused' in answer) {
+      throw stateError('MR-T02', `Splits of source '${this.#vertex.chain[0]!.uid}': ${answer.refused}`)
+    }
+    return answer.codec.decode(createReader(bytes))
+  }
+
   #writers(): Map<EdgeId, RecordWriter> {
     const writers = new Map<EdgeId, RecordWriter>()
     for (const id of this.#vertex.outputs) {
@@ -200,7 +216,7 @@ class BuiltSubtask implements Subtask {
       fail: this.#options.fail,
     })
     const splits = restored.get(splitsStateName)?.items ?? []
-    if (splits.length > 0) reader.addSplits(splits.map(({ bytes }) => this.#decodeSplit(bytes)))
+    if (splits.length > 0) reader.addSplits(splits.map(({ bytes, codec }) => this.#decodeRestored(source, bytes, codec)))
     this.#source = new SourceInput({
       source,
       strategy: watermarks,

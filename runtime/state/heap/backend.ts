@@ -128,7 +128,9 @@ export class HeapKeyedState implements KeyedStateBackend {
   }
 
   get restoredWatermark(): number {
-    return this.restored === undefined ? MIN_WATERMARK : this.restored.reduce((least, watermark) => Math.min(least, watermark))
+    return this.restored === undefined
+      ? MIN_WATERMARK
+      : this.restored.reduce((least, watermark) => Math.min(least, watermark))
   }
 
   takeOverdueOfRestore(): DueTimer | undefined {
@@ -166,7 +168,10 @@ export class HeapKeyedState implements KeyedStateBackend {
   }
 
   async restore(snapshots: readonly KeyedSnapshot[], reader: SnapshotReader): Promise<void> {
-    invariant(this.restored === undefined && this.entryCount === 0, `operator '${this.options.uid}' restored into state that it had`)
+    invariant(
+      this.restored === undefined && this.entryCount === 0,
+      `operator '${this.options.uid}' restored into state that it had`,
+    )
     if (snapshots.length === 0) return
     const range = { uid: this.options.uid, first: this.first, last: this.last }
     const selected = selectGroups(snapshots, range)
@@ -241,7 +246,13 @@ export class HeapKeyedState implements KeyedStateBackend {
     if (descriptor.kind === 'map') {
       const mapKey = mapKeyDescription(descriptor.mapKey)
       const format = singleFormat(codec)
-      const table = new MapTable({ ...description, codecs: { ...codecs, mapKey } }, format, descriptor.mapKey, cursor, groupCount)
+      const table = new MapTable(
+        { ...description, codecs: { ...codecs, mapKey } },
+        format,
+        descriptor.mapKey,
+        cursor,
+        groupCount,
+      )
       return { table, handle: new HeapMapState(table, keeping) }
     }
     const format = descriptor.kind === 'list' ? listFormat(codec) : singleFormat(codec)
@@ -263,7 +274,10 @@ export class HeapKeyedState implements KeyedStateBackend {
   private checkSame(known: KeyedStateDescription, descriptor: StateDescriptor): void {
     const { uid } = this.options
     if (known.kind !== descriptor.kind) {
-      throw stateError('MR-T01', `Operator '${uid}', state '${known.name}': it is ${known.kind} and was asked for as ${descriptor.kind}.`)
+      throw stateError(
+        'MR-T01',
+        `Operator '${uid}', state '${known.name}': it is ${known.kind} and was asked for as ${descriptor.kind}.`,
+      )
     }
     const type = descriptor.kind === 'aggregating' ? descriptor.accumulator : descriptor.value
     const sameMapKey = descriptor.kind !== 'map' || known.codecs.mapKey?.fingerprint === descriptor.mapKey

@@ -33,7 +33,7 @@ export class CellTable implements HeapTable {
   private readonly groups: Map<MapKey, Cell>[]
   private saved = new SavedEntries()
   private found: Cell | undefined = undefined
-  private foundAt = 0
+  private foundAt = -1
 
   constructor(description: KeyedStateDescription, format: ValueFormat, cursor: Cursor, groupCount: number) {
     this.description = description
@@ -140,7 +140,7 @@ export class CellTable implements HeapTable {
   }
 
   forgetFound(): void {
-    this.foundAt = 0
+    this.foundAt = -1
     this.found = undefined
   }
 

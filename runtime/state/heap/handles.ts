@@ -1,6 +1,14 @@
 // The handles that operators hold: the user's verbs on top of the tables. They follow the backend's current key.
 
-import type { AggregateFunction, AggregatingState, DeepReadonly, ListState, MapState, ReducingState, ValueState } from '../contract.ts'
+import type {
+  AggregateFunction,
+  AggregatingState,
+  DeepReadonly,
+  ListState,
+  MapState,
+  ReducingState,
+  ValueState,
+} from '../contract.ts'
 import { stateError } from '../errors.ts'
 import type { CellTable } from './cell-table.ts'
 import type { Keeping } from './keeping.ts'
@@ -67,7 +75,8 @@ export class HeapListState implements ListState<unknown> {
     if (values.length === 0) return
     const items = this.writable()
     const { keep } = this.keeping
-    for (let index = 0; index < values.length; index++) items.push(keep === undefined ? values[index] : keep(values[index]))
+    for (let index = 0; index < values.length; index++)
+      items.push(keep === undefined ? values[index] : keep(values[index]))
   }
 
   update(values: readonly unknown[]): void {
@@ -228,6 +237,7 @@ function changed(value: unknown, change: (value: unknown) => unknown, keeping: K
 }
 
 function replacement(answer: unknown): unknown {
-  if (answer instanceof Promise) throw stateError('MR-T07', "mutate's function returned a promise; it must change the value before it returns.")
+  if (answer instanceof Promise)
+    throw stateError('MR-T07', "mutate's function returned a promise; it must change the value before it returns.")
   return answer
 }

@@ -27,7 +27,14 @@ export function keepingOf(type: TypeInfo<unknown>, frozen: boolean): Keeping {
   const own: Step | undefined = holdsText ? (value) => ownStrings(value) : undefined
   const ownSmall: Step | undefined = holdsText ? (value) => ownStrings(value, SMALL_MEMBERS_MAX) : undefined
   const keep = thenFreeze(own, frozen)
-  return { frozen, plain: keep === undefined, keep, keepChanged: thenFreeze(ownSmall, frozen), renew: own && keep, copy: copyBy(type.row) }
+  return {
+    frozen,
+    plain: keep === undefined,
+    keep,
+    keepChanged: thenFreeze(ownSmall, frozen),
+    renew: own && keep,
+    copy: copyBy(type.row),
+  }
 }
 
 function thenFreeze(own: Step | undefined, frozen: boolean): Step | undefined {

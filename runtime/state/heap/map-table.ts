@@ -46,10 +46,16 @@ export class MapTable implements HeapTable {
   private readonly groups: Map<MapKey, KeyEntries>[]
   private saved = new SavedEntries()
   private found: KeyEntries | undefined = undefined
-  private foundAt = 0
+  private foundAt = -1
   entryCount = 0
 
-  constructor(description: KeyedStateDescription, format: ValueFormat, mapKey: 'string' | 'number', cursor: Cursor, groupCount: number) {
+  constructor(
+    description: KeyedStateDescription,
+    format: ValueFormat,
+    mapKey: 'string' | 'number',
+    cursor: Cursor,
+    groupCount: number,
+  ) {
     this.description = description
     this.format = format
     this.mapKey = mapKey
@@ -64,7 +70,10 @@ export class MapTable implements HeapTable {
 
   put(entryKey: EntryKey, value: unknown): void {
     if (typeof entryKey !== this.mapKey || Number.isNaN(entryKey)) {
-      throw stateError('MR-T07', `Map state '${this.description.name}' has ${this.mapKey} keys and was given ${typeof entryKey} ${entryKey}.`)
+      throw stateError(
+        'MR-T07',
+        `Map state '${this.description.name}' has ${this.mapKey} keys and was given ${typeof entryKey} ${entryKey}.`,
+      )
     }
     const entries = this.find() ?? this.insert()
     const cell = entries.cells.get(entryKey)
@@ -172,7 +181,9 @@ export class MapTable implements HeapTable {
     const keys = keyCodec.readerOf(stored.key)
     if ('refused' in keys) return keys
     if (stored.mapKey?.fingerprint !== this.mapKey) {
-      return { refused: `Its map keys were stored as ${stored.mapKey?.fingerprint ?? 'nothing known'} and are ${this.mapKey} now.` }
+      return {
+        refused: `Its map keys were stored as ${stored.mapKey?.fingerprint ?? 'nothing known'} and are ${this.mapKey} now.`,
+      }
     }
     const values = this.format.readerOf(stored.value)
     if ('refused' in values) return values
@@ -199,7 +210,7 @@ export class MapTable implements HeapTable {
   }
 
   forgetFound(): void {
-    this.foundAt = 0
+    this.foundAt = -1
     this.found = undefined
   }
 }

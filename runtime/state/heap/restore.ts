@@ -1,12 +1,19 @@
 // Reading keyed state back: which blocks, each exactly once, all checked before any is used.
 
+import { MillraceError } from '../../base/errors.ts'
 import type { PlantedFault } from '../../base/planted.ts'
 import type { KeyGroup } from '../../base/ids.ts'
-import type { KeyedSnapshot, KeyedStateDescription, KeyGroupHandle, SnapshotReader } from '../../checkpoint/contract.ts'
+import type {
+  KeyedSnapshot,
+  KeyedStateDescription,
+  KeyGroupHandle,
+  SnapshotReader,
+  StateHandle,
+} from '../../checkpoint/contract.ts'
 import { stateError } from '../errors.ts'
 import { nameOfHandle } from '../operator-state.ts'
 import { describePlace, openBlock, SEGMENT_VERSION } from '../segment.ts'
-import type { BlockSection } from '../segment.ts'
+import type { BlockPlace, BlockSection } from '../segment.ts'
 
 /** Blocks read at the same time. */
 const READS_AT_ONCE = 8
@@ -32,7 +39,10 @@ export function selectGroups(snapshots: readonly KeyedSnapshot[], range: GroupRa
   const selected: (SelectedGroup | undefined)[] = Array.from({ length: range.last - range.first + 1 })
   for (const snapshot of snapshots) {
     if (snapshot.format !== SEGMENT_VERSION) {
-      throw stateError('MR-T05', `Operator '${range.uid}' has keyed state of format ${snapshot.format}; this version reads ${SEGMENT_VERSION}.`)
+      throw stateError(
+        'MR-T05',
+        `Operator '${range.uid}' has keyed state of format ${snapshot.format}; this version reads ${SEGMENT_VERSION}.`,
+      )
     }
     for (const group of snapshot.groups) {
       if (group.keyGroup < range.first || group.keyGroup > range.last) continue
@@ -46,13 +56,18 @@ export function selectGroups(snapshots: readonly KeyedSnapshot[], range: GroupRa
     }
   }
   return selected.map((entry, index) => {
-    if (entry === undefined) throw stateError('MR-T04', `Operator '${range.uid}', key group ${range.first + index}: it is missing.`)
+    if (entry === undefined)
+      throw stateError('MR-T04', `Operator '${range.uid}', key group ${range.first + index}: it is missing.`)
     return entry
   })
 }
 
 /** Reads and checks all of them; rejects before anything of it is used. */
-export async function readGroups(selected: readonly SelectedGroup[], uid: string, reader: SnapshotReader): Promise<RestoredGroup[]> {
+export async function readGroups(
+  selected: readonly SelectedGroup[],
+  uid: string,
+  reader: SnapshotReader,
+): Promise<RestoredGroup[]> {
   const restored: RestoredGroup[] = Array.from({ length: selected.length })
   let next = 0
   const readOn = async (): Promise<void> => {
@@ -65,12 +80,27 @@ export async function readGroups(selected: readonly SelectedGroup[], uid: string
   return restored
 }
 
-async function readGroup({ group, states }: SelectedGroup, uid: string, reader: SnapshotReader): Promise<RestoredGroup> {
+async function readGroup(
+  { group, states }: SelectedGroup,
+  uid: string,
+  reader: SnapshotReader,
+): Promise<RestoredGroup> {
   const { watermark, handle } = group
   if (handle === undefined) return { watermark, sections: [] }
   const place = { uid, keyGroup: group.keyGroup, watermark, object: nameOfHandle(handle), states }
-  const sections = openBlock(await reader.read(handle), place)
+  const sections = openBlock(await readBlock(handle, place, reader), place)
   return { watermark, sections: sections.map((section) => ({ ...section, place: describePlace(place) })) }
+}
+
+/** What may pass is left to the caller's retries; what will not is told with the state that it hits. */
+async function readBlock(handle: StateHandle, place: BlockPlace, reader: SnapshotReader): Promise<Uint8Array> {
+  try {
+    return await reader.read(handle)
+  } catch (cause) {
+    if (!(cause instanceof MillraceError) || cause.retry) throw cause
+    const names = place.states.map((state) => `'${state.name}'`).join(', ')
+    throw stateError('MR-T03', `States ${names} (${describePlace(place)}) cannot be read, ${cause.code}.`, cause)
+  }
 }
 
 /** The planted fault: the last group of the range is read from its neighbour's. Only the simulation plants it. */

@@ -2,7 +2,13 @@
 
 import { keyGroup } from '../../base/ids.ts'
 import type { CheckpointId, KeyGroup } from '../../base/ids.ts'
-import type { KeyedSnapshot, KeyedStateDescription, KeyGroupHandle, SnapshotWriter, StateHandle } from '../../checkpoint/contract.ts'
+import type {
+  KeyedSnapshot,
+  KeyedStateDescription,
+  KeyGroupHandle,
+  SnapshotWriter,
+  StateHandle,
+} from '../../checkpoint/contract.ts'
 import { createWriter } from '../../record/bytes.ts'
 import type { Slices } from '../contract.ts'
 import { stateError } from '../errors.ts'
@@ -32,7 +38,12 @@ export interface RunningSnapshot {
   abort(): void
 }
 
-export function runSnapshot(frozen: FrozenBackend, id: CheckpointId, writer: SnapshotWriter, slices: Slices): RunningSnapshot {
+export function runSnapshot(
+  frozen: FrozenBackend,
+  id: CheckpointId,
+  writer: SnapshotWriter,
+  slices: Slices,
+): RunningSnapshot {
   let abort!: () => void
   const done = new Promise<KeyedSnapshot>((resolve, reject) => {
     let ended = false

@@ -33,14 +33,18 @@ export class KeyTimers {
 }
 
 export class TimerTable implements HeapTable, Timers {
-  readonly description: KeyedStateDescription = { name: 'timers', kind: 'timers', codecs: { key: keyCodec.description } }
+  readonly description: KeyedStateDescription = {
+    name: 'timers',
+    kind: 'timers',
+    codecs: { key: keyCodec.description },
+  }
   readonly event = new TimerHeap('event')
   readonly processing = new TimerHeap('processing')
   private readonly cursor: Cursor
   private readonly groups: Map<MapKey, KeyTimers>[]
   private saved = new SavedEntries()
   private found: KeyTimers | undefined = undefined
-  private foundAt = 0
+  private foundAt = -1
 
   constructor(cursor: Cursor, groupCount: number) {
     this.cursor = cursor
@@ -192,7 +196,7 @@ export class TimerTable implements HeapTable, Timers {
   }
 
   forgetFound(): void {
-    this.foundAt = 0
+    this.foundAt = -1
     this.found = undefined
   }
 

@@ -34,7 +34,10 @@ export class UnreadState implements FrozenState {
   loadInto(table: HeapTable, uid: string): () => void {
     const { name, kind, codecs } = this.description
     if (kind !== table.description.kind) {
-      throw stateError('MR-T02', `Operator '${uid}', state '${name}': it was stored as ${kind} and is ${table.description.kind} now.`)
+      throw stateError(
+        'MR-T02',
+        `Operator '${uid}', state '${name}': it was stored as ${kind} and is ${table.description.kind} now.`,
+      )
     }
     const answer = table.loaderOf(codecs)
     if ('refused' in answer) throw stateError('MR-T02', `Operator '${uid}', state '${name}': ${answer.refused}`)

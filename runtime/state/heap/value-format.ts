@@ -7,7 +7,9 @@ export interface ValueFormat {
   readonly codec: CodecDescription
   encode(value: unknown, writer: ByteWriter): void
   readonly decode: (reader: ByteReader) => unknown
-  readerOf(stored: CodecDescription | undefined): { readonly decode: (reader: ByteReader) => unknown } | { readonly refused: string }
+  readerOf(
+    stored: CodecDescription | undefined,
+  ): { readonly decode: (reader: ByteReader) => unknown } | { readonly refused: string }
 }
 
 export function singleFormat(codec: Codec<unknown>): ValueFormat {
@@ -46,5 +48,7 @@ function decodeItems(codec: Codec<unknown>, reader: ByteReader): unknown[] {
 }
 
 function readerOf(codec: Codec<unknown>, stored: CodecDescription | undefined) {
-  return stored === undefined ? { refused: 'It was stored without the description of its values.' } : codec.readerOf(stored)
+  return stored === undefined
+    ? { refused: 'It was stored without the description of its values.' }
+    : codec.readerOf(stored)
 }

@@ -1,0 +1,275 @@
+// A job's processes and the outside that outlives them: coordinators under a supervisor that replaces the dead and the silent, slots,
+// network, store, ledgers.
+
+import { InvariantError, MillraceError } from '../../base/errors.ts'
+import { jobId, start } from '../../base/ids.ts'
+import type { SlotId } from '../../base/ids.ts'
+import { SnapshotDownloader } from '../../checkpoint/snapshot-reader.ts'
+import { SnapshotUploader } from '../../checkpoint/snapshot-writer.ts'
+import { MemoryLedger } from '../../connectors/memory-ledger.ts'
+import type { LedgerSystem } from '../../connectors/ledger.ts'
+import { createLink } from '../../control/link.ts'
+import type { FromSlot, ToSlot } from '../../control/contract.ts'
+import { JobCoordinator } from '../../coordinator/job-coordinator.ts'
+import type { JobOutcome } from '../../coordinator/job-coordinator.ts'
+import type { JobGraph } from '../../job/contract.ts'
+import { MemoryHeadStore, MemoryObjectStore } from '../../storage/memory-store.ts'
+import { Slot } from '../../worker/slot.ts'
+import { SimDisk } from '../disk.ts'
+import { SimLedger } from '../ledger.ts'
+import { SimNetwork } from '../network.ts'
+import { InjectedFailure, ProcessDeath } from '../process.ts'
+import type { Machine, SimProcess } from '../process.ts'
+import type { SeededRandom } from '../random.ts'
+import { SimStore } from '../store.ts'
+import type { World } from '../world.ts'
+import { graphOf } from './flows.ts'
+import { Gate } from './gate.ts'
+import { HeadHistory } from './head-history.ts'
+import type { JobShape } from './shape.ts'
+import { SimSlots } from './slots.ts'
+import type { SlotPlace } from './slots.ts'
+
+const job = jobId('simulated')
+const theStart = start(1)
+/** How often the supervisor looks whether its coordinator still answers, virtual ms. */
+const watchMs = 1_000
+/** A coordinator that has been silent for so long is replaced; it may wake up later. */
+const silentMs = 3_000
+
+export class JobCluster {
+  readonly world: World
+  readonly shape: JobShape
+  readonly history = new HeadHistory(new MemoryHeadStore())
+  readonly objects = new MemoryObjectStore()
+  readonly ledgers: readonly MemoryLedger[]
+  readonly network: SimNetwork
+  readonly services: readonly (SimStore | SimLedger)[]
+  readonly gate: Gate
+  /** What no run may show, whatever fails. */
+  readonly failures: string[] = []
+  /** How the job ended, by the last coordinator that said so. */
+  outcome: JobOutcome | undefined
+  restarts = 0
+  partialRestarts = 0
+  coordinators = 0
+  readonly #random: SeededRandom
+  readonly #store: SimStore
+  readonly #systems: readonly SimLedger[]
+  readonly #machines: Machine[] = []
+  readonly #disks = new Map<Machine, SimDisk>()
+  readonly #slots = new Set<SimProcess>()
+  readonly #alive = new Map<SimProcess, JobCoordinator>()
+  readonly #silent = new Set<SimProcess>()
+  /** Slots die with their coordinator, as in one process tree. */
+  readonly #tree: boolean
+  readonly #ownMachines: boolean
+  readonly #linkDeadlineMs: number
+  readonly #zombies: number
+  readonly #lossNoticeMs: number
+  #lives = 0
+
+  constructor(world: World, shape: JobShape) {
+    this.world = world
+    this.shape = shape
+    this.#random = world.random.split('cluster')
+    const random = this.#random
+    this.#tree = random.chance(0.3)
+    this.#ownMachines = random.chance(0.5)
+    this.#linkDeadlineMs = random.pick([3_000, 10_000])
+    this.#zombies = random.pick([0, 0.3, 0.8])
+    this.#lossNoticeMs = random.pick([0, 0, 10_000])
+    this.network = new SimNetwork(world)
+    this.gate = new Gate(world)
+    this.ledgers = Array.from({ length: shape.flow === 'regions' ? 2 : 1 }, () => new MemoryLedger())
+    this.#store = new SimStore(world, { objects: this.objects, head: this.history })
+    this.#systems = this.ledgers.map((ledger) => new SimLedger(world, ledger))
+    this.services = [this.#store, ...this.#systems]
+    for (const name of ['a', 'b', 'c']) this.#machines.push(world.machine(`host ${name}`))
+  }
+
+  /** The supervisor starts a coordinator and keeps one running until the job has ended. */
+  begin(): void {
+    this.#startCoordinator()
+    this.#watch()
+  }
+
+  /** Everybody who may die or freeze. */
+  processes(): readonly SimProcess[] {
+    return [...this.#alive.keys(), ...this.#slots].filter(({ alive }) => alive)
+  }
+
+  machines(): readonly Machine[] {
+    return this.world.machines.filter(({ processes }) => processes.length > 0)
+  }
+
+  /** Asks the newest coordinator to suspend the job; to be asked again until the job has ended. */
+  suspend(): void {
+    const newest = [...this.#alive].findLast(([process]) => process.alive)
+    if (newest === undefined) return
+    const [process, coordinator] = newest
+    this.world.after(0, 'suspend', () => coordinator.suspend(), { owner: process })
+  }
+
+  /** Another coordinator, whether or not one is running: two at once must not harm. */
+  startAnother(): void {
+    if (this.outcome === undefined) this.#startCoordinator()
+  }
+
+  /** Once more for the ended start: only the permitted commits may be left to do. */
+  finishCommits(): void {
+    this.outcome = undefined
+    this.#startCoordinator()
+  }
+
+  get ended(): boolean {
+    return this.outcome !== undefined
+  }
+
+  // ---- coordinators ----
+
+  #startCoordinator(): void {
+    const machine = this.#machines[this.#random.below(this.#machines.length)]!
+    const process = machine.spawn(`coordinator ${++this.#lives}`)
+    this.coordinators++
+    process.environment.executor.post(() => this.#runCoordinator(process))
+    process.onExit(undefined, () => {
+      this.#alive.delete(process)
+      if (!this.ended && this.#alive.size === 0) this.#restartIn(this.#random.between(10, 500))
+    })
+  }
+
+  #restartIn(delayMs: number): void {
+    this.world.after(delayMs, 'supervisor', () => {
+      if (!this.ended && this.#alive.size === 0) this.#startCoordinator()
+    })
+  }
+
+  /** A coordinator that is silent, not dead: another one is started beside it. */
+  #watch(): void {
+    this.world.after(watchMs, 'supervisor looks', () => {
+      if (!this.ended) {
+        const newest = [...this.#alive.keys()].at(-1)
+        if (newest !== undefined && newest.wakesInMs > silentMs && !this.#silent.has(newest)) {
+          this.#silent.add(newest)
+          this.world.tell(() => `${newest.name} does not answer: another one is started`)
+          this.#startCoordinator()
+        }
+      }
+      this.#watch()
+    })
+  }
+
+  #runCoordinator(process: SimProcess): void {
+    const { environment } = process
+    const graph = this.#graph(process)
+    const store = this.#store.objects(process)
+    const coordinator = new JobCoordinator({
+      graph,
+      job,
+      start: theStart,
+      environment,
+      files: this.#disk(process.machine).handle(process),
+      store,
+      head: this.#store.head(process),
+      slots: new SimSlots({
+        coordinator: process,
+        random: this.#random.split(`slots of ${process.name}`),
+        linkDeadlineMs: this.#linkDeadlineMs,
+        zombies: this.#tree ? 0 : this.#zombies,
+        lossNoticeMs: () => this.#lossNoticeMs,
+        spawn: (slot, parent) => this.#spawnSlot(slot, parent),
+        onTrigger: (id, incarnation) => this.history.triggered(id, incarnation),
+      }),
+      snapshotWriter: new SnapshotUploader({ store, environment, writers: 4 }),
+      snapshotReader: new SnapshotDownloader({ store, environment }),
+      observer: {
+        restarting: ({ tasks }) => {
+          this.restarts++
+          if (tasks < graph.vertices.reduce((sum, { parallelism }) => sum + parallelism, 0)) this.partialRestarts++
+        },
+      },
+    })
+    this.#alive.set(process, coordinator)
+    coordinator.run().then(
+      (outcome) => process.alive && this.#coordinatorEnded(process, outcome),
+      (error: unknown) => process.alive && this.#coordinatorBroke(process, error),
+    )
+  }
+
+  #coordinatorEnded(process: SimProcess, outcome: JobOutcome): void {
+    this.world.tell(() => `${process.name} ends: ${outcome.kind}`)
+    if (outcome.kind === 'failed') this.failures.push(`The job failed: ${outcome.reason}`)
+    if (outcome.kind !== 'fenced') this.outcome = outcome
+    process.kill(`its job: ${outcome.kind}`)
+  }
+
+  /** It cannot go on; the supervisor starts another. What a new process does not mend is a failure. */
+  #coordinatorBroke(process: SimProcess, error: unknown): void {
+    this.world.tell(() => `${process.name} breaks: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
+    const passes = error instanceof InjectedFailure || error instanceof ProcessDeath || (error instanceof MillraceError && error.retry)
+    if (!passes && this.failures.length < 5) this.failures.push(`${process.name} broke: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
+    if (error instanceof InvariantError) this.outcome = { kind: 'failed', reason: error.message }
+    process.kill('broken')
+  }
+
+  // ---- slots ----
+
+  #spawnSlot(slot: SlotId, coordinator: SimProcess): SlotPlace {
+    const machine = this.#tree
+      ? coordinator.machine
+      : this.#ownMachines
+        ? this.world.machine(`host of ${slot} ${this.#slots.size}`)
+        : this.#machines[this.#random.below(this.#machines.length)]!
+    const process = machine.spawn(`slot ${slot}`, this.#tree ? coordinator : undefined)
+    this.#slots.add(process)
+    process.onExit(undefined, () => void this.#slots.delete(process))
+    const [atCoordinator, atSlot] = this.network.pair(coordinator, process)
+    process.environment.executor.post(() => this.#runSlot(process, slot, atSlot))
+    const deadlineMs = this.#linkDeadlineMs
+    return {
+      process,
+      connect: () => createLink<ToSlot, FromSlot>({ port: atCoordinator, environment: coordinator.environment, deadlineMs }),
+    }
+  }
+
+  #runSlot(process: SimProcess, slot: SlotId, port: ReturnType<SimNetwork['pair']>[number]): void {
+    const { environment } = process
+    const store = this.#store.objects(process)
+    const link = createLink<FromSlot, ToSlot>({ port, environment, deadlineMs: this.#linkDeadlineMs })
+    new Slot({
+      slot,
+      job,
+      graph: this.#graph(process),
+      environment,
+      files: this.#disk(process.machine).handle(process),
+      transport: this.network.transport(process),
+      control: {
+        ...link,
+        // A slot without its coordinator has nothing left to do: its process ends.
+        onLost: (callback) =>
+          link.onLost((reason) => {
+            callback(reason)
+            process.kill(`lost its coordinator: ${reason}`)
+          }),
+      },
+      snapshotWriter: new SnapshotUploader({ store, environment, writers: 4 }),
+      snapshotReader: new SnapshotDownloader({ store, environment }),
+      ...(this.shape.creditBytes === undefined ? {} : { creditBytes: this.shape.creditBytes }),
+    })
+  }
+
+  #graph(process: SimProcess): JobGraph {
+    const ledgers: LedgerSystem[] = this.#systems.map((system) => system.handle(process))
+    return graphOf({ shape: this.shape, ledgers, gate: this.gate.handle(process) })
+  }
+
+  #disk(machine: Machine): SimDisk {
+    let disk = this.#disks.get(machine)
+    if (disk === undefined) {
+      disk = new SimDisk(machine)
+      this.#disks.set(machine, disk)
+    }
+    return disk
+  }
+}

@@ -1,0 +1,116 @@
+// What kind of job a seed runs: drawn once, so that a run of many seeds meets many kinds.
+
+import type { SeededRandom } from '../random.ts'
+
+/**
+ * counter: how many records of each key. regions: two counters that share nothing. windows: sums of tumbling windows; idle windows:
+ * one split falls silent for good, and the others' windows must fire all the same. event timers, processing timers: one for each record.
+ */
+export type Flow = 'counter' | 'regions' | 'windows' | 'idle windows' | 'event timers' | 'processing timers'
+
+/**
+ * bounded: splits end, some of them early, and the job finishes. quiet: splits hold no more records but do not end; the job is suspended
+ * when all its results are there. cut: the job is suspended while records flow.
+ */
+export type Ending = 'bounded' | 'quiet' | 'cut'
+
+export interface JobShape {
+  readonly flow: Flow
+  readonly ending: Ending
+  /** union: two sources, half of the splits each. rebalance: records of a split go different ways to the keyed operator. */
+  readonly wiring: 'straight' | 'rebalance' | 'union'
+  readonly splits: number
+  readonly perSplit: number
+  readonly keys: number
+  /** Between two records of a split, ms of event time. */
+  readonly stepMs: number
+  readonly windowMs: number
+  readonly timerDelayMs: number
+  /** Records of all splits in a second; undefined: as fast as they are taken. */
+  readonly ratePerSecond: number | undefined
+  readonly idleAfterMs: number | undefined
+  readonly parallelism: { readonly source: number; readonly keyed: number; readonly sink: number }
+  /** Each vertex in slots of its own, so that all its edges are remote; else one subtask of each shares a slot. */
+  readonly apart: boolean
+  readonly chainedSink: boolean
+  readonly maxParallelism: number
+  /** Of a record, beside its numbers: large ones fill buffers, and travel in fragments. */
+  readonly padBytes: number
+  /** Credit of a slot's connection; undefined: as much as in production. */
+  readonly creditBytes: number | undefined
+  readonly checkpointIntervalMs: number
+  readonly checkpointTimeoutMs: number
+  readonly minPauseMs: number
+  readonly retained: number
+  readonly bufferTimeoutMs: number
+  readonly channelDeadlineMs: number
+  readonly failover: 'region' | 'full'
+}
+
+const flows: readonly Flow[] = [
+  'counter',
+  'counter',
+  'counter',
+  'regions',
+  'windows',
+  'idle windows',
+  'event timers',
+  'processing timers',
+]
+
+export function drawShape(random: SeededRandom): JobShape {
+  const flow = random.pick(flows)
+  const timers = flow === 'event timers' || flow === 'processing timers'
+  const wiring = timers ? random.pick(['straight', 'union'] as const) : random.pick(['straight', 'rebalance', 'union'] as const)
+  const splits = (wiring === 'union' ? 2 : 1) * (1 + random.below(wiring === 'union' ? 2 : 4)) + (flow === 'idle windows' && wiring !== 'union' ? 1 : 0)
+  const keyed = 1 + random.below(3)
+  const ending = endingOf(flow, random)
+  const inFlight = ending !== 'cut' && random.chance(0.4)
+  return {
+    flow,
+    ending,
+    wiring,
+    splits,
+    perSplit: inFlight ? 60 + random.below(100) : 20 + random.below(30),
+    keys: 2 + random.below(8),
+    stepMs: 100,
+    windowMs: random.pick([300, 500, 1_000]),
+    timerDelayMs: random.pick([10, 150, 450]),
+    // Idleness needs a rate, or else a split that waits for its next turn is silent for longer than the timeout.
+    ratePerSecond: inFlight && flow !== 'idle windows' ? undefined : splits * random.pick([10, 20, 40]),
+    idleAfterMs: flow === 'idle windows' ? 500 : undefined,
+    parallelism: { source: 1 + random.below(3), keyed, sink: random.chance(0.6) ? keyed : 1 + random.below(3) },
+    apart: random.chance(0.5),
+    chainedSink: random.chance(0.5),
+    maxParallelism: 8 + random.below(9),
+    padBytes: inFlight ? random.pick([0, 1_500, 6_000]) : random.pick([0, 0, 200]),
+    creditBytes: inFlight ? random.pick([undefined, 160_000]) : undefined,
+    checkpointIntervalMs: random.pick([100, 250, 600]),
+    checkpointTimeoutMs: random.pick([3_000, 10_000]),
+    minPauseMs: random.pick([0, 0, 100]),
+    retained: 1 + random.below(3),
+    bufferTimeoutMs: random.pick([0, 20, 100]),
+    channelDeadlineMs: random.pick([5_000, 20_000]),
+    failover: random.pick(['region', 'region', 'full'] as const),
+  }
+}
+
+/** Whether each key's records come to the ledger in the order of their split: one way through the job, at no edge dealt out in turn. */
+export function keepsOrder(shape: JobShape): boolean {
+  // A processing-time timer's order follows the wall clock, and those of two hosts differ.
+  if (shape.flow === 'processing timers') return false
+  return shape.wiring !== 'rebalance' && shape.parallelism.sink === shape.parallelism.keyed
+}
+
+/** How many records a split has: the one that falls silent has few. */
+export function recordsOf(shape: JobShape, split: number): number {
+  return shape.flow === 'idle windows' && split === 0 ? Math.ceil(shape.perSplit / 5) : shape.perSplit
+}
+
+/** A bounded job drops processing-time timers that its end overtakes; cutting windows leaves some unfired. */
+function endingOf(flow: Flow, random: SeededRandom): Ending {
+  if (flow === 'processing timers') return 'quiet'
+  if (flow === 'idle windows') return random.pick(['bounded', 'quiet'] as const)
+  if (flow === 'windows' || flow === 'event timers') return 'bounded'
+  return random.pick(['bounded', 'bounded', 'quiet', 'cut'] as const)
+}

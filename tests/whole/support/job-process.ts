@@ -1,0 +1,106 @@
+// Starts the driver's process and waits for what it says. Every wait has a deadline and tells what was said meanwhile.
+
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import type { DriverEvent, DriverOptions, DriverOrder } from './driver-contract.ts'
+
+const driver = fileURLToPath(new URL('./driver.ts', import.meta.url))
+/** One wait; the machine may be busy with other tests. */
+const deadlineMs = 60_000
+
+export interface Exit {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+}
+
+type EventOf<Type extends DriverEvent['type']> = Extract<DriverEvent, { type: Type }>
+
+export class JobProcess {
+  readonly events: DriverEvent[] = []
+  readonly exit: Promise<Exit>
+  readonly #child: ChildProcess
+  readonly #changed = new Set<() => void>()
+  #errors = ''
+
+  constructor(options: DriverOptions) {
+    const child = spawn(process.execPath, [driver, JSON.stringify(options)], { stdio: ['pipe', 'pipe', 'pipe'] })
+    this.#child = child
+    createInterface({ input: child.stdout }).on('line', (line) => this.#heard(line))
+    child.stderr.on('data', (text: Buffer) => (this.#errors += String(text)))
+    // Orders to a process that was killed meanwhile go nowhere.
+    child.stdin.on('error', () => {})
+    this.exit = new Promise((resolve) => {
+      child.on('close', (code, signal) => {
+        resolve({ code, signal })
+        this.#wake()
+      })
+    })
+  }
+
+  all<Type extends DriverEvent['type']>(type: Type): EventOf<Type>[] {
+    return this.events.filter((event): event is EventOf<Type> => event.type === type)
+  }
+
+  /** The `count`th event of the type. */
+  async event<Type extends DriverEvent['type']>(type: Type, count = 1): Promise<EventOf<Type>> {
+    await this.until(`${count} times ${type}`, () => this.all(type).length >= count)
+    return this.all(type)[count - 1]!
+  }
+
+  async until(what: string, holds: () => boolean): Promise<void> {
+    let over = false
+    const timer = setTimeout(() => {
+      over = true
+      this.#wake()
+    }, deadlineMs)
+    try {
+      while (!holds()) {
+        const ended = this.#child.exitCode !== null || this.#child.signalCode !== null
+        if (over || ended) throw new Error(`${ended ? 'it ended without' : 'no'} ${what}; ${this.story()}`)
+        await new Promise<void>((resolve) => this.#changed.add(resolve))
+      }
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async ended(): Promise<Exit> {
+    const timer = setTimeout(() => this.signal('SIGKILL'), deadlineMs)
+    const exit = await this.exit
+    clearTimeout(timer)
+    return exit
+  }
+
+  order(order: DriverOrder): void {
+    this.#child.stdin!.write(`${JSON.stringify(order)}\n`)
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal)
+  }
+
+  /** What was said, for a failing test. */
+  story(): string {
+    return `${this.events
+      .slice(-15)
+      .map((event) => JSON.stringify(event))
+      .join('\n')}\n${this.#errors.slice(-2_000)}`
+  }
+
+  #heard(line: string): void {
+    try {
+      this.events.push(JSON.parse(line) as DriverEvent)
+    } catch {
+      // Cut short by a kill.
+    }
+    this.#wake()
+  }
+
+  #wake(): void {
+    const waiting = [...this.#changed]
+    this.#changed.clear()
+    for (const resolve of waiting) resolve()
+  }
+}
