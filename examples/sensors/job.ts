@@ -63,9 +63,13 @@ export default defineJob({ args }, (env, { sensors, readingsPerSecond, readings,
             state.hotSince.update(time)
             timers.register('event', time + hotMs)
           } else if (celsius <= celsiusMax && hotSince !== undefined) {
-            timers.delete('event', hotSince + hotMs)
+            const alarmAt = hotSince + hotMs
+            timers.delete('event', alarmAt)
+            // Event time runs behind the readings: the timer may be due and not have fired.
+            const overdue = time >= alarmAt && state.alarmed.get() !== true
+            if (overdue) emit({ sensor, kind: 'too hot', time: alarmAt })
+            if (overdue || state.alarmed.get() === true) emit({ sensor, kind: 'cool again', time })
             state.hotSince.clear()
-            if (state.alarmed.get() === true) emit({ sensor, kind: 'cool again', time })
             state.alarmed.clear()
           }
 

@@ -13,11 +13,17 @@ import { Terminal } from './terminal.ts'
 const terminal = new Terminal({ output: process.stdout, errors: process.stderr })
 const debug = (process.env['MILLRACE_DEBUG'] ?? '') !== ''
 
+/** npm passes a Ctrl-C on to a command that the terminal has told of it already: signals so close together are one. */
+const sameSignalMs = 500
+
 /** As shells count signals. */
 const signals = { SIGINT: 130, SIGTERM: 143 } as const
 let onFirstSignal: (() => void) | undefined
+let firstSignalMs = -Infinity
 for (const [signal, exitCode] of Object.entries(signals)) {
   process.on(signal, () => {
+    if (performance.now() - firstSignalMs < sameSignalMs) return
+    firstSignalMs = performance.now()
     const handler = onFirstSignal
     onFirstSignal = undefined
     // Before the job runs, and the second time: leave. Whatever happens, the store stays right.

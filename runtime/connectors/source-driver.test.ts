@@ -34,7 +34,7 @@ class FakeReader implements SourceReader<number, string> {
 
 const IDLE_MS = 1_000
 
-function setUp(options: { owned: string[]; strategy?: ChainableWatermarkStrategy<number>; planted?: PlantedFault[] }) {
+function setUp(options: { owned: string[]; strategy?: ChainableWatermarkStrategy<number>; planted?: PlantedFault[]; bounded?: boolean }) {
   const clock = new ManualClock()
   const reader = new FakeReader()
   reader.owned = options.owned
@@ -44,6 +44,7 @@ function setUp(options: { owned: string[]; strategy?: ChainableWatermarkStrategy
     reader,
     clock,
     planted: new Set(options.planted),
+    bounded: options.bounded ?? false,
   })
   const output = { emit: (_: number, timestamp: number) => void emitted.push(timestamp), emitTo: () => undefined }
   const poll = (): PollStatus => driver.poll(output)
@@ -246,6 +247,13 @@ describe('idle splits (R16)', () => {
     driver.setSplitsWait(false)
     expect(driver.progress().idle).toBe(true)
     driver.setSplitsWait(true)
+    expect(driver.progress().idle).toBe(false)
+  })
+
+  it('never calls a reader of a bounded source idle for want of splits: its end is near, and still fires windows', () => {
+    const { driver, passQuietly } = setUp({ owned: [], bounded: true })
+    driver.setSplitsWait(false)
+    passQuietly(10 * IDLE_MS)
     expect(driver.progress().idle).toBe(false)
   })
 

@@ -17,6 +17,8 @@ export interface SourceDriverOptions<T> {
   readonly reader: SourceReader<T, unknown>
   readonly clock: Clock
   readonly planted: ReadonlySet<PlantedFault>
+  /** The source ends. A reader of it that has no splits left is about to end, not idle. */
+  readonly bounded: boolean
 }
 
 export interface SourceProgress {
@@ -39,6 +41,7 @@ export class SourceDriver<T> {
   readonly #strategy: WatermarkStrategy<T>
   readonly #reader: SourceReader<T, unknown>
   readonly #idleByBackpressure: boolean
+  readonly #bounded: boolean
   readonly #idleness: Idleness
   readonly #splits = new Map<string, SplitProgress>()
   readonly #adapter: SourceOutput<T>
@@ -54,6 +57,7 @@ export class SourceDriver<T> {
     this.#strategy = options.strategy
     this.#reader = options.reader
     this.#idleByBackpressure = options.planted.has('idle-by-backpressure')
+    this.#bounded = options.bounded
     this.#idleness = new Idleness(options.strategy.idleAfterMs, options.clock, this.#idleByBackpressure)
     this.#adapter = {
       emit: (value, timestamp, splitId) => this.#emit(value, timestamp, splitId),
@@ -75,7 +79,9 @@ export class SourceDriver<T> {
     this.#follow(owned)
     const chanceMs = this.#idleness.takeChanceMs()
     for (const split of this.#splits.values()) this.#judge(split, chanceMs)
-    if (owned.length === 0) return { watermark: this.#watermark, idle: !this.#splitsWait }
+    // The end of a bounded input still fires windows downstream: what was told of an idle channel for the moment before, its consumers'
+    // consumers would take as leave to go on without those results, and call them late.
+    if (owned.length === 0) return { watermark: this.#watermark, idle: !this.#bounded && !this.#splitsWait }
     return this.#combine()
   }
 

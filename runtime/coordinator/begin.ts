@@ -26,7 +26,8 @@ export async function beginJob({ keeper, graph, job, start }: BeginOptions): Pro
   const { maxParallelism } = graph
   const parallelism = Math.max(...graph.vertices.map((vertex) => vertex.parallelism))
   const answer = await keeper.begin((head) => {
-    if (head !== undefined && head.job !== job) throw coordinatorError('MR-O17', `HEAD is of ${head.job}, this is ${job}.`)
+    if (head !== undefined && head.job !== job)
+      throw coordinatorError('MR-O17', `HEAD is of ${head.job}, this is ${job}.`)
     const decision = decideStart(head, { start })
     switch (decision.kind) {
       case 'first':

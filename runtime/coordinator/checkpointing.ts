@@ -3,7 +3,7 @@
 // The order that keeps results exact: all acknowledged → manifest durable → swap of HEAD won → sinks told to commit.
 
 import type { Environment, Timer } from '../base/environment.ts'
-import { unreachable } from '../base/errors.ts'
+import { InvariantError, unreachable } from '../base/errors.ts'
 import type { CheckpointId, Incarnation, JobId, Start, TaskKey } from '../base/ids.ts'
 import type { StateHandle, SnapshotWriter, SubtaskSnapshot } from '../checkpoint/contract.ts'
 import type { CheckpointAction, CheckpointEvent, CollectedSnapshot } from '../checkpoint/core-contract.ts'
@@ -18,9 +18,14 @@ import type { HeadKeeper } from '../storage/head-keeper.ts'
 import { manifestKey } from '../storage/paths.ts'
 import type { ReservedIds } from './checkpoint-ids.ts'
 import { idBlockSize } from './checkpoint-ids.ts'
+import type { Overtaken } from './commits.ts'
+import { within } from './deadline.ts'
 import type { Enumerators } from './enumerators.ts'
 import { coordinatorError } from './errors.ts'
 import type { Execution } from './execution.ts'
+
+/** Writing one manifest; then the checkpoint fails. One that appears later is named by nobody. */
+export const manifestDeadlineMs = 120_000
 
 export interface CheckpointingOptions {
   readonly core: CheckpointCoordinator
@@ -37,12 +42,13 @@ export interface CheckpointingOptions {
   readonly enumerators: Enumerators
   readonly onCompleted: (completed: CompletedSnapshot) => void
   readonly onOrphan: (id: CheckpointId, snapshot: SubtaskSnapshot) => void
+  readonly onAborted: (id: CheckpointId) => void
   /** After events were handled. */
   readonly onStepped: () => void
   readonly onFailJob: (reason: string) => void
-  /** Another incarnation, or somebody's end: nothing more may be done here. */
-  readonly onFenced: (head: Head) => void
-  /** HEAD could not be changed and stays unclear: the coordinator cannot go on. */
+  /** Nothing more may be done here. */
+  readonly onOvertaken: (answer: Overtaken) => void
+  /** HEAD could not be changed and stays unclear, or an invariant is broken: the coordinator cannot go on. */
   readonly onBroken: (error: unknown) => void
 }
 
@@ -58,10 +64,15 @@ export class Checkpointing {
   readonly #events: CheckpointEvent[] = []
   readonly #enumeratorStates = new Map<CheckpointId, Promise<ReadonlyMap<string, EnumeratorHandle>>>()
   readonly #manifests = new Map<CheckpointId, ManifestRef>()
-  /** Manifests being written and swaps in flight. */
-  readonly #completing = new Set<Promise<void>>()
+  readonly #writing = new Set<Promise<void>>()
+  readonly #swapping = new Set<Promise<void>>()
+  #newestTriggered: CheckpointId | undefined
   #stepping = false
   #closed = false
+  #endWaiting: () => void = () => undefined
+  readonly #closing = new Promise<void>((resolve) => {
+    this.#endWaiting = resolve
+  })
   #timer: Timer | undefined
   #reserving = false
   /** Final states that the restore point holds for subtasks of wholly finished vertices, which run nothing now. */
@@ -91,6 +102,10 @@ export class Checkpointing {
           if (!this.#closed) this.#carryOut(action)
         }
       }
+    } catch (error) {
+      // Who called is a slot's message or a timer: neither could report it.
+      this.close()
+      return this.#options.onBroken(error)
     } finally {
       this.#stepping = false
     }
@@ -100,14 +115,24 @@ export class Checkpointing {
 
   /**
    * Resolves when no fully acknowledged snapshot is on its way to HEAD. Every restore waits for it (rules 4, 21): else it would begin
-   * before a checkpoint whose permit comes later, and the records between would be committed twice.
+   * before a checkpoint whose permit comes later, and the records between would be committed twice. After close() a manifest that is
+   * being written leads to no swap any more, and is not waited for.
    */
   async quiet(): Promise<void> {
-    while (this.#completing.size > 0) await Promise.all(this.#completing)
+    while (this.#swapping.size > 0 || (!this.#closed && this.#writing.size > 0)) {
+      await Promise.race([Promise.all([...this.#swapping, ...this.#writing]), this.#closing])
+      if (this.#closed) await Promise.all(this.#swapping)
+    }
+  }
+
+  /** The newest id that this coordinator gave out. */
+  get newestTriggered(): CheckpointId | undefined {
+    return this.#newestTriggered
   }
 
   close(): void {
     this.#closed = true
+    this.#endWaiting()
     this.#timer?.cancel()
     this.#events.length = 0
   }
@@ -120,18 +145,27 @@ export class Checkpointing {
       case 'triggerMore':
         return this.#send(action.id, 'checkpoint', action.tasks)
       case 'abort':
-        environment.log('warn', 'a snapshot was aborted', { id: action.id, reason: action.reason, detail: action.detail })
+        environment.log('warn', 'a snapshot was aborted', {
+          id: action.id,
+          reason: action.reason,
+          detail: action.detail,
+        })
         this.#enumeratorStates.delete(action.id)
+        this.#options.onAborted(action.id)
         return execution.broadcast({ type: 'abort', id: action.id })
       case 'writeManifest':
-        return this.#track(this.#writeManifest(action.snapshot))
+        return track(this.#writing, this.#writeManifest(action.snapshot))
       case 'swap':
-        return this.#track(this.#swap(action.snapshot))
+        return track(this.#swapping, this.#swap(action.snapshot))
       case 'notifyComplete':
         environment.failpoints.hit('coordinator.complete.before')
         return execution.broadcast({ type: 'complete', id: action.id })
       case 'savepointAnswered':
-        return environment.log('info', 'a request was answered', { request: action.request, outcome: action.outcome, id: action.id })
+        return environment.log('info', 'a request was answered', {
+          request: action.request,
+          outcome: action.outcome,
+          id: action.id,
+        })
       case 'discard':
         return this.#options.onOrphan(action.id, action.snapshot)
       case 'wakeIn':
@@ -145,13 +179,9 @@ export class Checkpointing {
     }
   }
 
-  #track(step: Promise<void>): void {
-    this.#completing.add(step)
-    void step.finally(() => this.#completing.delete(step))
-  }
-
   /** The enumerators' snapshot and the triggers in one turn (rule 20). */
   #trigger(action: Extract<CheckpointAction, { type: 'trigger' }>): void {
+    this.#newestTriggered = action.id
     try {
       const states = this.#options.enumerators.snapshot(action.id)
       const written = this.#writeEnumerators(action.id, states)
@@ -164,39 +194,66 @@ export class Checkpointing {
     this.#send(action.id, action.kind, action.tasks)
   }
 
-  #send(id: CheckpointId, kind: 'checkpoint' | 'savepoint', tasks: Extract<CheckpointAction, { type: 'trigger' }>['tasks']): void {
+  #send(
+    id: CheckpointId,
+    kind: 'checkpoint' | 'savepoint',
+    tasks: Extract<CheckpointAction, { type: 'trigger' }>['tasks'],
+  ): void {
     const triggeredAtMs = this.#options.environment.clock.wallMs()
     for (const task of tasks) this.#options.execution.send(task, { type: 'trigger', id, kind, triggeredAtMs })
   }
 
-  async #writeEnumerators(id: CheckpointId, states: ReturnType<Enumerators['snapshot']>): Promise<ReadonlyMap<string, EnumeratorHandle>> {
+  async #writeEnumerators(
+    id: CheckpointId,
+    states: ReturnType<Enumerators['snapshot']>,
+  ): Promise<ReadonlyMap<string, EnumeratorHandle>> {
     const handles = await Promise.all(
-      [...states].map(async ([uid, { codec, bytes }]) => [uid, { codec, handle: await this.#options.writer.write(id, bytes) }] as const),
+      [...states].map(
+        async ([uid, { codec, bytes }]) =>
+          [uid, { codec, handle: await this.#options.writer.write(id, bytes) }] as const,
+      ),
     )
     return new Map(handles)
   }
 
   async #writeManifest(collected: CollectedSnapshot): Promise<void> {
-    const { environment, store, graph, job, start, incarnation } = this.#options
+    const { environment, store, graph, job, start, incarnation, onBroken } = this.#options
     const { id, kind } = collected
     try {
       environment.failpoints.hit('coordinator.manifest.before')
       const enumerators = await this.#enumeratorStates.get(id)
       this.#enumeratorStates.delete(id)
-      const manifest = fromCollected(collected, { job, start, incarnation, graph, enumerators: enumerators ?? new Map() })
+      const manifest = fromCollected(collected, {
+        job,
+        start,
+        incarnation,
+        graph,
+        enumerators: enumerators ?? new Map(),
+      })
       const bytes = encodeManifest(manifest)
       const path = manifestKey(id, kind)
-      if ((await store.create(path, bytes)) === 'exists') throw coordinatorError('MR-O19', `${path} exists already: its id was used before.`)
-      this.#manifests.set(id, { id, kind, path, start, completedAtMs: environment.clock.wallMs(), bytes: bytesOf(collected) + bytes.length })
+      const late = () => coordinatorError('MR-O19', `${path}: no answer within ${manifestDeadlineMs} ms.`)
+      if ((await within(environment.clock, manifestDeadlineMs, store.create(path, bytes), late)) === 'exists')
+        throw coordinatorError('MR-O19', `${path} exists already: its id was used before.`)
+      this.#manifests.set(id, {
+        id,
+        kind,
+        path,
+        start,
+        completedAtMs: environment.clock.wallMs(),
+        bytes: bytesOf(collected) + bytes.length,
+      })
       environment.failpoints.hit('coordinator.manifest.after')
       this.handle({ type: 'manifestWritten', id })
     } catch (error) {
+      // A manifest that contradicts itself would do so the next time as well, and the job go on unprotected.
+      if (error instanceof InvariantError) return onBroken(error)
       this.handle({ type: 'manifestFailed', id, reason: String(error) })
     }
   }
 
   async #swap(collected: CollectedSnapshot): Promise<void> {
-    const { environment, keeper, graph, onFenced } = this.#options
+    const { environment, keeper, graph, onOvertaken } = this.#options
     const manifest = this.#manifests.get(collected.id)!
     this.#manifests.delete(collected.id)
     const startedMs = environment.clock.nowMs()
@@ -211,7 +268,7 @@ export class Checkpointing {
       environment.failpoints.hit('coordinator.swap.after')
       if (answer.outcome !== 'won') {
         this.handle({ type: 'fenced' })
-        return onFenced(answer.head)
+        return onOvertaken(answer)
       }
       const durationMs = startedMs - collected.triggeredAtMs + (environment.clock.nowMs() - startedMs)
       // What is permitted now must be known before the core goes on: it may find that all is done, and this not confirmed.
@@ -224,19 +281,25 @@ export class Checkpointing {
   }
 
   async #reserveIds(): Promise<void> {
-    const { ids, keeper, onFenced, onBroken } = this.#options
+    const { ids, keeper, onOvertaken, onBroken } = this.#options
     if (this.#reserving || this.#closed || !ids.needsBlock) return
     this.#reserving = true
     try {
       const answer = await keeper.reserveIds(idBlockSize)
       if (answer.outcome === 'won') ids.add(answer)
-      else onFenced(answer.head)
+      else onOvertaken(answer)
     } catch (error) {
       onBroken(error)
     } finally {
       this.#reserving = false
     }
   }
+}
+
+/** `step` never rejects. */
+function track(steps: Set<Promise<void>>, step: Promise<void>): void {
+  steps.add(step)
+  void step.finally(() => steps.delete(step))
 }
 
 export interface EnumeratorHandle {

@@ -7,6 +7,7 @@ import type { Committable } from '../checkpoint/contract.ts'
 import { decodeManifest, objectsOf } from '../checkpoint/manifest.ts'
 import type { Manifest } from '../checkpoint/manifest.ts'
 import type { ObjectKey, ObjectStore } from '../storage/contract.ts'
+import { discardFiles } from '../storage/garbage.ts'
 import { discarded, restorePointOf } from '../storage/head.ts'
 import type { Head, ManifestRef } from '../storage/head-contract.ts'
 import type { HeadKeeper } from '../storage/head-keeper.ts'
@@ -24,6 +25,8 @@ export interface CleanupOptions {
   readonly incarnation: Incarnation
   readonly commits: Commits
   readonly execution: Execution
+  /** Resolves when no fully acknowledged snapshot is on its way to HEAD (checkpointing.ts). */
+  readonly quiet: () => Promise<void>
 }
 
 interface Needs {
@@ -37,6 +40,7 @@ export class Cleanup {
   /** What each manifest that HEAD names needs; a manifest never changes. */
   readonly #needs = new Map<ObjectKey, Needs>()
   #running: Promise<void> = Promise.resolve()
+  #closed = false
 
   constructor(options: CleanupOptions) {
     this.#options = options
@@ -61,15 +65,25 @@ export class Cleanup {
     return this.#running
   }
 
+  /** The job has ended here: whoever comes next cleans up. */
+  close(): void {
+    this.#closed = true
+  }
+
   async #clean(id: CheckpointId, acknowledged: ReadonlySet<ObjectKey>): Promise<void> {
-    const { keeper, environment } = this.#options
+    const { keeper, environment, incarnation } = this.#options
+    if (this.#closed) return
     try {
       environment.failpoints.hit('coordinator.discard.before')
       // Nothing is deleted while a swap is unclear (rule 4).
       await keeper.settled()
       const head = (await keeper.read())!
+      if (head.incarnation !== incarnation) return
       const used = new Set(acknowledged)
-      for (const ref of namedBy(head)) for (const object of (await this.#needsOf(ref)).objects) used.add(object)
+      for (const ref of namedBy(head)) {
+        used.add(ref.path)
+        for (const object of (await this.#needsOf(ref)).objects) used.add(object)
+      }
       await this.#discard(head, used)
       await this.orphans.collect(id, used)
       environment.failpoints.hit('coordinator.discard.after')
@@ -81,25 +95,28 @@ export class Cleanup {
 
   /** Rule 7: data first, the manifest last, then a later swap removes the entry. */
   async #discard(head: Head, used: ReadonlySet<ObjectKey>): Promise<void> {
-    const { store, keeper } = this.#options
-    if (head.discarding.length === 0) return
-    for (const ref of head.discarding) {
-      const bytes = await store.read(ref.path)
-      if (bytes === undefined) continue
-      const objects = [...objectsOf(decodeManifest(bytes, ref.path))].filter((object) => !used.has(object))
-      await store.delete(objects)
-      await store.delete([ref.path])
-      this.#needs.delete(ref.path)
-    }
-    await keeper.update((newest) => discarded(newest, head.discarding.map(({ id }) => id)))
+    const { store, keeper, environment } = this.#options
+    const gone = await discardFiles({
+      head,
+      store,
+      objectsOf: (bytes) => [...objectsOf(decodeManifest(bytes, 'a dropped checkpoint'))],
+      stillUsed: used,
+      environment,
+    })
+    if (gone.length === 0) return
+    for (const { id, path } of head.discarding) if (gone.includes(id)) this.#needs.delete(path)
+    await keeper.update((newest) => discarded(newest, gone))
   }
 
   async #sweep(): Promise<void> {
+    if (this.#closed) return
     await this.#options.commits.sweep(() => this.#transactionsKept(), this.#options.execution)
   }
 
   async #transactionsKept(): Promise<ReadonlySet<string> | undefined> {
-    const { keeper, incarnation } = this.#options
+    const { keeper, incarnation, quiet } = this.#options
+    // What an attempt that was given up had pre-committed may stand in a snapshot that is fully acknowledged and not yet in HEAD.
+    await quiet()
     await keeper.settled()
     const head = (await keeper.read())!
     if (head.incarnation !== incarnation) return undefined
@@ -125,7 +142,9 @@ export class Cleanup {
   }
 
   #warn(error: unknown): void {
-    this.#options.environment.log('warn', 'cleaning up failed; the next completed checkpoint tries again', { error: String(error) })
+    this.#options.environment.log('warn', 'cleaning up failed; the next completed checkpoint tries again', {
+      error: String(error),
+    })
   }
 }
 

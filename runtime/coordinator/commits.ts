@@ -1,22 +1,32 @@
 // Commits as the coordinator sees them: when all are confirmed, those of sinks that run no more, and the sweep (rules 3, 22-24).
 
-import type { Environment } from '../base/environment.ts'
+import type { Environment, Timer } from '../base/environment.ts'
+import { InvariantError } from '../base/errors.ts'
 import { taskKey } from '../base/ids.ts'
 import type { CheckpointId, JobId, TaskId, TaskKey } from '../base/ids.ts'
 import { Metrics } from '../base/metrics.ts'
 import type { Committable } from '../checkpoint/contract.ts'
 import type { CollectedSnapshot } from '../checkpoint/core-contract.ts'
+import { checkpointError } from '../checkpoint/errors.ts'
 import type { Committer } from '../connectors/contract.ts'
 import type { JobGraph } from '../job/contract.ts'
 import { commitWithRetry } from '../operators/commit-with-retry.ts'
 import type { FileSystem } from '../storage/contract.ts'
 import { confirmCommits } from '../storage/head.ts'
-import type { HeadKeeper } from '../storage/head-keeper.ts'
+import type { Head } from '../storage/head-contract.ts'
+import type { HeadKeeper, UpdateAnswer } from '../storage/head-keeper.ts'
 import { parseTransactionName } from '../storage/paths.ts'
 import type { Execution } from './execution.ts'
+import type { RestorePlan } from './restore.ts'
+
+/** Between tries to confirm, after the keeper's own have failed: HEAD could not be written for a minute. */
+const confirmPauseMs = 5_000
 
 /** Above every id. */
 const everyCheckpoint = Number.MAX_SAFE_INTEGER as CheckpointId
+
+/** HEAD is not ours any more: another incarnation's, or ended by somebody else. */
+export type Overtaken = Exclude<UpdateAnswer, { readonly outcome: 'won' }>
 
 export interface CommitsOptions {
   readonly graph: JobGraph
@@ -24,6 +34,11 @@ export interface CommitsOptions {
   readonly environment: Environment
   readonly files: FileSystem
   readonly keeper: HeadKeeper
+  /** HEAD shows the confirmation of everything permitted. */
+  readonly onAllConfirmed: () => void
+  /** Confirming found another owner, or an end. */
+  readonly onOvertaken: (answer: Overtaken) => void
+  readonly onBroken: (error: unknown) => void
 }
 
 export class Commits {
@@ -32,6 +47,9 @@ export class Commits {
   /** The newest checkpoint that each two-phase subtask has committed. */
   readonly #committed = new Map<TaskKey, CheckpointId>()
   #permitted: { readonly id: CheckpointId; readonly waits: ReadonlySet<TaskKey> } | undefined
+  /** The id whose confirmation is on its way to HEAD. */
+  #confirming: CheckpointId | undefined
+  #retry: Timer | undefined
   readonly #metrics = new Metrics()
   readonly #stop = new AbortController()
 
@@ -65,19 +83,37 @@ export class Commits {
 
   committerOf(uid: string): Committer {
     const committer = this.#committers.get(uid)
-    // The assignment has refused a restore point with transactions of a sink that is not there (rule 23).
-    if (committer === undefined) throw new Error(`no two-phase sink ${uid}`)
+    if (committer === undefined) throw checkpointError('MR-C12', `uid ${uid}.`)
     return committer
   }
 
-  /** A checkpoint completed: `waits` are the two-phase subtasks that have something to commit in it. */
-  permitted(collected: CollectedSnapshot): void {
+  /**
+   * These subtasks begin again from the restore point of `head`: what they committed before is forgotten, and when they run they have
+   * committed what it holds for them. Call after the commits without writers.
+   */
+  restoring(tasks: readonly TaskId[], head: Head, plan: RestorePlan): void {
+    for (const task of tasks) this.#committed.delete(taskKey(task))
+    if (this.#permitted !== undefined || head.unconfirmed === undefined) return
+    // Permitted by a coordinator before this one. It is not newer than the restore point, which holds all of it that is left.
+    const waits = new Set<TaskKey>()
+    for (const [key, { restored }] of plan.subtasks) {
+      if (Object.values(restored.operators).some(({ committables }) => (committables?.length ?? 0) > 0)) waits.add(key)
+    }
+    this.#permitted = { id: plan.id ?? head.unconfirmed.id, waits }
+    this.#confirmIfAll()
+  }
+
+  /**
+   * A checkpoint completed: the two-phase subtasks that have something to commit in it are waited for. One that has nothing has
+   * committed all that it had before, since each snapshot holds everything that is not committed yet (rule 22).
+   */
+  permitted(collected: CollectedSnapshot, head: Head): void {
     const waits = new Set<TaskKey>()
     for (const [key, { snapshot }] of collected.subtasks) {
       const some = Object.values(snapshot.operators).some(({ committables }) => (committables?.length ?? 0) > 0)
       if (some) waits.add(key)
     }
-    this.#permitted = { id: collected.id, waits }
+    this.#permitted = waits.size === 0 && head.unconfirmed === undefined ? undefined : { id: collected.id, waits }
     this.#confirmIfAll()
   }
 
@@ -96,16 +132,9 @@ export class Commits {
     this.committed(key, everyCheckpoint)
   }
 
-  /** These run from the restore point, and so have committed what it holds for them, before any new record (rule 22). */
-  restored(from: CheckpointId, tasks: readonly TaskId[]): void {
-    for (const task of tasks) this.#committed.set(taskKey(task), from)
-    // Whatever a coordinator before this one had permitted is in the restore point that all subtasks began from.
-    if (this.#permitted === undefined) void this.#confirm(from)
-    else this.#confirmIfAll()
-  }
-
   close(): void {
     this.#stop.abort()
+    this.#retry?.cancel()
   }
 
   /** For an ended start, whose HEAD nobody owns: confirming is right whoever does it. */
@@ -116,9 +145,6 @@ export class Commits {
   get allConfirmed(): boolean {
     return this.#permitted === undefined
   }
-
-  /** Resolved when HEAD shows the confirmation of everything permitted. */
-  onAllConfirmed: () => void = () => undefined
 
   /**
    * Rule 24: aborts the transactions that exist, less those in `readKept` and those of current attempts. The order matters: what is
@@ -135,7 +161,10 @@ export class Commits {
       const now = this.#currentAttempts(execution, uid)
       const leftovers = existing.filter((name) => !kept.has(name) && this.#isLeftover(name, uid, now))
       if (leftovers.length === 0) continue
-      this.#options.environment.log('info', 'aborting transactions that no checkpoint holds', { uid, transactions: leftovers.length })
+      this.#options.environment.log('info', 'aborting transactions that no checkpoint holds', {
+        uid,
+        transactions: leftovers.length,
+      })
       await committer.abort(leftovers)
     }
   }
@@ -158,29 +187,33 @@ export class Commits {
 
   #confirmIfAll(): void {
     const permitted = this.#permitted
-    if (permitted === undefined) return
+    if (permitted === undefined || permitted.id === this.#confirming || this.#stop.signal.aborted) return
     for (const key of permitted.waits) {
       const committed = this.#committed.get(key)
       if (committed === undefined || committed < permitted.id) return
     }
-    if (permitted.waits.size === 0) {
-      this.#permitted = undefined
-      this.onAllConfirmed()
-    } else void this.#confirm(permitted.id)
+    void this.#confirm(permitted.id)
   }
 
   async #confirm(id: CheckpointId): Promise<void> {
-    const { environment, keeper } = this.#options
+    const { environment, keeper, onAllConfirmed, onOvertaken, onBroken } = this.#options
+    this.#confirming = id
     try {
       environment.failpoints.hit('coordinator.confirm.before')
       const answer = await keeper.update((head) => confirmCommits(head, id))
       environment.failpoints.hit('coordinator.confirm.after')
-      if (answer.outcome !== 'won' || (this.#permitted !== undefined && this.#permitted.id > id)) return
+      if (answer.outcome !== 'won') return onOvertaken(answer)
+      // A newer checkpoint may have been permitted meanwhile; its own confirmation follows.
+      if (this.#permitted?.id !== id) return
       this.#permitted = undefined
-      this.onAllConfirmed()
+      onAllConfirmed()
     } catch (error) {
-      // Confirming late costs a repeated, idempotent commit, never a record: the next confirmation covers this one.
-      environment.log('warn', 'commits could not be confirmed in HEAD', { id, error: String(error) })
+      if (error instanceof InvariantError) return onBroken(error)
+      // Confirming late costs a repeated, idempotent commit, never a record. But a job that is to end waits for it.
+      environment.log('warn', 'commits could not be confirmed in HEAD; trying again', { id, error: String(error) })
+      if (this.#confirming === id) this.#confirming = undefined
+      this.#retry?.cancel()
+      if (!this.#stop.signal.aborted) this.#retry = environment.clock.timer(confirmPauseMs, () => this.#confirmIfAll())
     }
   }
 }
@@ -191,4 +224,3 @@ export function transactionsOf(committables: Iterable<readonly Committable[]>): 
   for (const list of committables) for (const { transaction } of list) names.add(transaction)
   return names
 }
-

@@ -38,7 +38,11 @@ export function deploymentsOf(options: DeploymentOptions): TaskDeployment[] {
   })
 }
 
-function consumersOf(edge: JobEdge, producer: SubtaskIndex, { graph, job, execution }: DeploymentOptions): ChannelPeer[] {
+function consumersOf(
+  edge: JobEdge,
+  producer: SubtaskIndex,
+  { graph, job, execution }: DeploymentOptions,
+): ChannelPeer[] {
   return neighbours(edge, producer, edge.target, graph).map((consumer) => {
     const task = { vertex: edge.target, subtask: consumer }
     const attempt = execution.attemptOf(task)
@@ -47,7 +51,11 @@ function consumersOf(edge: JobEdge, producer: SubtaskIndex, { graph, job, execut
   })
 }
 
-function producersOf(edge: JobEdge, consumer: SubtaskIndex, { graph, job, execution }: DeploymentOptions): ChannelPeer[] {
+function producersOf(
+  edge: JobEdge,
+  consumer: SubtaskIndex,
+  { graph, job, execution }: DeploymentOptions,
+): ChannelPeer[] {
   return neighbours(edge, consumer, edge.source, graph).map((producer) => {
     const task = { vertex: edge.source, subtask: producer }
     const attempt = execution.attemptOf(task)

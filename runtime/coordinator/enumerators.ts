@@ -45,6 +45,8 @@ interface Entry {
   newestSnapshot: number
   /** What each reader was given, with the newest snapshot before; kept until a checkpoint that holds it has completed. */
   readonly given: { readonly subtask: SubtaskIndex; readonly splits: readonly unknown[]; readonly after: number }[]
+  /** What was assigned to readers that do not run yet; a reader that runs has no entry. */
+  readonly early: Map<SubtaskIndex, TaskMessage[]>
 }
 
 export class Enumerators {
@@ -58,7 +60,18 @@ export class Enumerators {
       if (head.factory.kind !== 'source') continue
       const { source } = head.factory
       const { id, parallelism } = vertex
-      this.#entries.set(id, { vertex: id, uid: head.uid, parallelism, source, enumerator: undefined, splitsWait: true, life: 0, newestSnapshot: 0, given: [] })
+      this.#entries.set(id, {
+        vertex: id,
+        uid: head.uid,
+        parallelism,
+        source,
+        enumerator: undefined,
+        splitsWait: true,
+        life: 0,
+        newestSnapshot: 0,
+        given: [],
+        early: new Map(),
+      })
     }
   }
 
@@ -70,6 +83,8 @@ export class Enumerators {
     for (const entry of this.#entries.values()) {
       const subtasks = tasks.filter(({ vertex }) => vertex === entry.vertex).map(({ subtask }) => subtask)
       if (subtasks.length === 0) continue
+      // What an earlier attempt was to get is given back, or assigned again by an enumerator that begins again.
+      for (const subtask of subtasks) entry.early.set(subtask, [])
       if (subtasks.length === entry.parallelism) await this.#restart(entry, plan)
       else for (const subtask of subtasks) this.#giveBack(entry, subtask, plan.id ?? 0)
     }
@@ -82,10 +97,15 @@ export class Enumerators {
     }
   }
 
+  /** Before any trigger for it: what waited for it then lies before the cuts of enumerator and reader. */
   readerRuns(task: TaskId): void {
-    this.#turn(task, (enumerator) => enumerator.addReader(task.subtask))
     const entry = this.#entries.get(task.vertex)
-    if (entry !== undefined) this.#options.send(task, { type: 'splitsWait', waiting: entry.splitsWait })
+    if (entry === undefined) return
+    const early = entry.early.get(task.subtask) ?? []
+    entry.early.delete(task.subtask)
+    for (const message of early) this.#options.send(task, message)
+    this.#turn(task, (enumerator) => enumerator.addReader(task.subtask))
+    this.#options.send(task, { type: 'splitsWait', waiting: entry.splitsWait })
   }
 
   requestSplit(task: TaskId): void {
@@ -116,6 +136,8 @@ export class Enumerators {
     entry.life++
     entry.splitsWait = true
     entry.given.length = 0
+    // What is given from now on is not in the restore point, whoever made that: a coordinator before this one may have.
+    entry.newestSnapshot = Math.max(entry.newestSnapshot, plan.id ?? 0)
     if (plan.finishedVertices.has(entry.vertex)) return
     const stored = plan.enumerators.get(entry.uid)
     const restored = stored === undefined ? undefined : decodeState(entry, stored)
@@ -144,9 +166,18 @@ export class Enumerators {
     }
   }
 
+  /** A reader that does not run has no mailbox yet: what is assigned to it waits here, and is not lost. */
+  #deliver(entry: Entry, subtask: SubtaskIndex, message: TaskMessage): void {
+    const early = entry.early.get(subtask)
+    if (early === undefined) this.#options.send({ vertex: entry.vertex, subtask }, message)
+    else early.push(message)
+  }
+
   /** A reader without splits is idle only after the enumerator says that none waits (design: Time). */
   #tellWaiting(entry: Entry): void {
-    const waiting = entry.enumerator?.splitsWait ?? false
+    // It is being made, and may assign on its way.
+    if (entry.enumerator === undefined) return
+    const waiting = entry.enumerator.splitsWait
     if (waiting === entry.splitsWait) return
     entry.splitsWait = waiting
     for (let subtask = 0; subtask < entry.parallelism; subtask++) {
@@ -156,7 +187,7 @@ export class Enumerators {
 
   #context(entry: Entry): EnumeratorContext<unknown> {
     const { life } = entry
-    const { environment, files, send, fail } = this.#options
+    const { environment, files, fail } = this.#options
     const assign = (subtask: SubtaskIndex, splits: readonly unknown[], noMore: boolean): void => {
       if (entry.life !== life) return
       invariant(subtask >= 0 && subtask < entry.parallelism, `a split for subtask ${subtask} of ${entry.vertex}`)
@@ -166,7 +197,8 @@ export class Enumerators {
         entry.source.splitCodec.encode(split, writer)
         return writer.take()
       })
-      send({ vertex: entry.vertex, subtask }, { type: 'assign', splits: encoded, noMore })
+      this.#deliver(entry, subtask, { type: 'assign', splits: encoded, noMore })
+      this.#tellWaiting(entry)
     }
     return {
       environment,

@@ -55,12 +55,6 @@ export const coordinatorErrors = {
     retry: true,
     remedy: 'HEAD could not be written for long; look at the store. The job restarts from its last checkpoint.',
   },
-  'MR-O16': {
-    meaning: 'Another coordinator took the job over while this one began.',
-    who: 'external system',
-    retry: false,
-    remedy: 'Nothing is to be done: this one has stopped. If no other one should run, find out who started it.',
-  },
   'MR-O17': {
     meaning: 'The store holds the HEAD of another job.',
     who: 'user',
@@ -78,6 +72,19 @@ export const coordinatorErrors = {
     who: 'external system',
     retry: true,
     remedy: 'Look at the store: the checkpoint is given up, the job runs on and takes the next one.',
+  },
+  'MR-O20': {
+    meaning: 'The job could not begin from its restore point.',
+    who: 'user',
+    retry: false,
+    remedy:
+      'Mend the cause and give the same command again: the restore point stays, and nothing is started from an older one or from empty.',
+  },
+  'MR-O21': {
+    meaning: 'The restore point could not be read in time.',
+    who: 'external system',
+    retry: true,
+    remedy: 'Look at the store; it is tried again.',
   },
 } as const satisfies Record<string, ErrorRow>
 

@@ -5,7 +5,15 @@ import { invariant } from '../base/errors.ts'
 import { sameAttempt, slotId, taskKey } from '../base/ids.ts'
 import type { Attempt, Incarnation, JobId, SlotId, TaskId, TaskKey } from '../base/ids.ts'
 import { CONTROL_VERSION } from '../control/contract.ts'
-import type { ControlLink, FromSlot, SerializedError, SlotProvider, TaskDeployment, TaskReport, ToSlot } from '../control/contract.ts'
+import type {
+  ControlLink,
+  FromSlot,
+  SerializedError,
+  SlotProvider,
+  TaskDeployment,
+  TaskReport,
+  ToSlot,
+} from '../control/contract.ts'
 import type { JobGraph } from '../job/contract.ts'
 import type { Placement } from './placement.ts'
 import type { TaskMessage } from './enumerators.ts'
@@ -29,6 +37,8 @@ export interface Failure {
   readonly slots: ReadonlySet<number>
   readonly tasks: readonly TaskId[]
   readonly error: SerializedError
+  /** The restore point could not be read or dealt out: nothing says that the job itself is wrong. */
+  readonly restoring?: unknown
 }
 
 export interface ExecutionOptions {
@@ -78,7 +88,12 @@ export class Execution {
     return true
   }
 
-  /** Attempts of the subtasks that have not finished. */
+  /** Whether one of them has not come to run yet. */
+  someDeploying(tasks: readonly TaskId[]): boolean {
+    return tasks.some((task) => this.#entry(task).status === 'deploying')
+  }
+
+  /** The current attempt of each subtask. */
   attempts(): ReadonlyMap<TaskKey, Attempt> {
     const attempts = new Map<TaskKey, Attempt>()
     for (const entry of this.tasks.values()) attempts.set(entry.key, entry.attempt)
@@ -128,7 +143,7 @@ export class Execution {
     const entry = this.#entry(task)
     const slot = this.#slots.get(entry.slot)
     if (slot === undefined || slot.state === 'gone') return
-    slot.link.send({ ...message, task, attempt: entry.attempt } as ToSlot)
+    slot.link.send({ ...message, task, attempt: entry.attempt })
   }
 
   broadcast(message: ToSlot): void {
@@ -169,7 +184,8 @@ export class Execution {
     link.onMessage((message) => this.#receive(slot, message))
     link.onLost((reason) => this.#lost(slot, coordinatorError('MR-O11', `Slot ${id}: ${reason}.`)))
     slot.registration = environment.clock.timer(registrationDeadlineMs, () => {
-      if (slot.state === 'starting') this.#lost(slot, coordinatorError('MR-O12', `Slot ${id}, ${registrationDeadlineMs} ms.`))
+      if (slot.state === 'starting')
+        this.#lost(slot, coordinatorError('MR-O12', `Slot ${id}, ${registrationDeadlineMs} ms.`))
     })
   }
 
@@ -188,10 +204,16 @@ export class Execution {
   #registered(slot: SlotEntry, message: Extract<FromSlot, { type: 'registered' }>): void {
     const { graph } = this.#options
     if (message.version !== CONTROL_VERSION) {
-      return this.#lost(slot, coordinatorError('MR-O13', `Slot ${slot.id} speaks ${message.version}, the coordinator ${CONTROL_VERSION}.`))
+      return this.#lost(
+        slot,
+        coordinatorError('MR-O13', `Slot ${slot.id} speaks ${message.version}, the coordinator ${CONTROL_VERSION}.`),
+      )
     }
     if (message.graphHash !== graph.hash) {
-      return this.#lost(slot, coordinatorError('MR-O14', `Slot ${slot.id} built ${message.graphHash}, the coordinator ${graph.hash}.`))
+      return this.#lost(
+        slot,
+        coordinatorError('MR-O14', `Slot ${slot.id} built ${message.graphHash}, the coordinator ${graph.hash}.`),
+      )
     }
     slot.state = 'registered'
     slot.registration?.cancel()
@@ -207,7 +229,13 @@ export class Execution {
 
   #lost(slot: SlotEntry, error: Error & { readonly code: string; readonly retry: boolean }): void {
     if (slot.state === 'gone') return
-    this.#failed(slot, { name: error.name, message: error.message, stack: undefined, code: error.code, retry: error.retry })
+    this.#failed(slot, {
+      name: error.name,
+      message: error.message,
+      stack: undefined,
+      code: error.code,
+      retry: error.retry,
+    })
   }
 
   #failed(slot: SlotEntry, error: SerializedError): void {

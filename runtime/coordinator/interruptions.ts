@@ -1,7 +1,7 @@
 // What ends the quiet running of a job, one after the other. An end is never lost behind failures.
 
 import type { Clock } from '../base/environment.ts'
-import type { Head } from '../storage/head-contract.ts'
+import type { Overtaken } from './commits.ts'
 import type { Failure } from './execution.ts'
 
 export type Interruption =
@@ -9,8 +9,7 @@ export type Interruption =
   | { readonly type: 'finished' }
   | { readonly type: 'suspend' }
   | { readonly type: 'cancel' }
-  | { readonly type: 'failJob'; readonly reason: string }
-  | { readonly type: 'fenced'; readonly head: Head }
+  | { readonly type: 'overtaken'; readonly answer: Overtaken }
   | { readonly type: 'broken'; readonly error: unknown }
 
 export class Interruptions {
@@ -49,7 +48,9 @@ export class Interruptions {
 
   /** Failures that slots reported before they were ended. */
   dropFailuresOf(slots: ReadonlySet<number>): void {
-    this.#queue = this.#queue.filter((entry) => entry.type !== 'failure' || ![...entry.failure.slots].every((slot) => slots.has(slot)))
+    this.#queue = this.#queue.filter(
+      (entry) => entry.type !== 'failure' || ![...entry.failure.slots].every((slot) => slots.has(slot)),
+    )
   }
 
   #change(): Promise<void> {

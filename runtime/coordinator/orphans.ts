@@ -1,10 +1,14 @@
 // State of snapshots that will never complete. It is deleted late and only when nothing can use it (R8, rule 7, B14): after a later
 // checkpoint has completed, no manifest that HEAD names, no finished subtask and no pending snapshot may refer to its object.
+//
+// Why nobody can begin to use one afterwards: a subtask writes, also its final state, under the newest id that it has met; a completed
+// checkpoint was met by every subtask or holds its final state; so that what is written from then on has no smaller id.
 
 import type { CheckpointId } from '../base/ids.ts'
 import type { SubtaskSnapshot } from '../checkpoint/contract.ts'
 import { objectsOfSnapshot } from '../checkpoint/manifest.ts'
 import type { ObjectKey, ObjectStore } from '../storage/contract.ts'
+import { manifestKey, snapshotFolder } from '../storage/paths.ts'
 
 /** Remembered candidates; beyond it the oldest are forgotten and stay behind for a sweep: leaving a file is safe, deleting is not. */
 const candidatesMax = 10_000
@@ -12,6 +16,8 @@ const candidatesMax = 10_000
 export class Orphans {
   readonly #store: ObjectStore
   readonly #candidates = new Map<ObjectKey, CheckpointId>()
+  /** Whose folders hold only what nobody acknowledged, or what others use too. */
+  readonly #aborted = new Set<CheckpointId>()
 
   constructor(store: ObjectStore) {
     this.#store = store
@@ -20,12 +26,14 @@ export class Orphans {
   add(id: CheckpointId, snapshot: SubtaskSnapshot): void {
     for (const key of objectsOfSnapshot(snapshot)) {
       this.#candidates.set(key, id)
-      if (this.#candidates.size <= candidatesMax) continue
-      for (const oldest of this.#candidates.keys()) {
-        this.#candidates.delete(oldest)
-        break
-      }
+      forgetOldest(this.#candidates)
     }
+  }
+
+  /** Subtasks that had not acknowledged may have written all the same. */
+  aborted(id: CheckpointId): void {
+    this.#aborted.add(id)
+    forgetOldest(this.#aborted)
   }
 
   /** Deletes what belongs to ids below `completed` and is not in use. A failure leaves the files: they are nobody's. */
@@ -37,5 +45,20 @@ export class Orphans {
       if (!used.has(key)) keys.push(key)
     }
     if (keys.length > 0) await this.#store.delete(keys)
+    for (const id of this.#aborted) if (id < completed) await this.#emptyFolder(id, used)
   }
+
+  /** Data first, the manifest last, should one have been written: it lists what remains to be deleted (rule 7). */
+  async #emptyFolder(id: CheckpointId, used: ReadonlySet<ObjectKey>): Promise<void> {
+    const manifest = manifestKey(id, 'checkpoint')
+    const keys = await this.#store.list(`${snapshotFolder(id, 'checkpoint')}/`)
+    await this.#store.delete(keys.filter((key) => key !== manifest && !used.has(key)))
+    if (keys.includes(manifest)) await this.#store.delete([manifest])
+    this.#aborted.delete(id)
+  }
+}
+
+function forgetOldest(remembered: Map<unknown, unknown> | Set<unknown>): void {
+  if (remembered.size <= candidatesMax) return
+  for (const oldest of remembered.keys()) return void remembered.delete(oldest)
 }

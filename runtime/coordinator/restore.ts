@@ -2,7 +2,7 @@
 // taken in its place (rule 7, B12).
 
 import type { Environment } from '../base/environment.ts'
-import { invariant } from '../base/errors.ts'
+import { MillraceError, invariant } from '../base/errors.ts'
 import { subtaskIndex, taskKey } from '../base/ids.ts'
 import type { CheckpointId, TaskKey, VertexId } from '../base/ids.ts'
 import { assignRestore, committablesOf } from '../checkpoint/assignment.ts'
@@ -10,15 +10,19 @@ import type { SubtaskAssignment } from '../checkpoint/assignment.ts'
 import type { Committable, SnapshotReader, SubtaskSnapshot } from '../checkpoint/contract.ts'
 import { decodeManifest } from '../checkpoint/manifest.ts'
 import type { Manifest } from '../checkpoint/manifest.ts'
+import type { RestoredOperator } from '../control/contract.ts'
 import type { JobGraph } from '../job/contract.ts'
 import type { ObjectStore } from '../storage/contract.ts'
 import { restorePointOf } from '../storage/head.ts'
 import type { Head, ManifestRef } from '../storage/head-contract.ts'
+import { within } from './deadline.ts'
 import type { EnumeratorState } from './enumerators.ts'
 import { coordinatorError } from './errors.ts'
 
 const readTriesMax = 6
 const firstPauseMs = 200
+/** One answer of the store. */
+const readDeadlineMs = 60_000
 
 export interface RestorePlan {
   /** The restore point's id; undefined: empty. */
@@ -55,23 +59,43 @@ export async function readRestorePoint(sources: RestoreSources, head: Head): Pro
   }
   return {
     id: point.manifest.id,
-    subtasks: assignment.subtasks,
+    subtasks: head.unconfirmed === undefined ? withoutCommittables(assignment.subtasks) : assignment.subtasks,
     finishedVertices: assignment.finishedBefore,
     finals: assignment.finals,
     enumerators,
-    committablesWithoutWriter: assignment.committablesWithoutWriter,
+    committablesWithoutWriter: head.unconfirmed === undefined ? new Map() : assignment.committablesWithoutWriter,
   }
 }
 
+/** HEAD shows that they are committed: by now the external system, or whoever takes finished files away, may have forgotten them. */
+function withoutCommittables(
+  subtasks: ReadonlyMap<TaskKey, SubtaskAssignment>,
+): ReadonlyMap<TaskKey, SubtaskAssignment> {
+  const without = new Map<TaskKey, SubtaskAssignment>()
+  for (const [key, assignment] of subtasks) {
+    const operators: Record<string, RestoredOperator> = {}
+    for (const [uid, operator] of Object.entries(assignment.restored.operators)) {
+      const { committables: _, ...state } = operator
+      operators[uid] = state
+    }
+    without.set(key, { ...assignment, restored: { operators } })
+  }
+  return without
+}
+
 /** By uid: everything that a permitted manifest holds (rule 2: an ended start finishes the commits that HEAD permits). */
-export async function readPermittedCommits(sources: RestoreSources, permitted: ManifestRef): Promise<ReadonlyMap<string, readonly Committable[]>> {
+export async function readPermittedCommits(
+  sources: RestoreSources,
+  permitted: ManifestRef,
+): Promise<ReadonlyMap<string, readonly Committable[]>> {
   return committablesOf(await readManifest(sources, permitted))
 }
 
 async function readManifest({ store, environment }: RestoreSources, ref: ManifestRef): Promise<Manifest> {
   for (let tries = 1, pauseMs = firstPauseMs; ; tries++, pauseMs *= 2) {
     try {
-      const bytes = await store.read(ref.path)
+      const late = () => coordinatorError('MR-O21', `${ref.path}: no answer within ${readDeadlineMs} ms.`)
+      const bytes = await within(environment.clock, readDeadlineMs, store.read(ref.path), late)
       if (bytes === undefined) throw coordinatorError('MR-O18', `At ${ref.path}.`)
       const manifest = decodeManifest(bytes, ref.path)
       invariant(manifest.id === ref.id, `${ref.path} holds snapshot ${manifest.id}, HEAD says ${ref.id}`)
@@ -79,10 +103,15 @@ async function readManifest({ store, environment }: RestoreSources, ref: Manifes
     } catch (error) {
       // Also what looks final is read again: a store may answer from a stale copy.
       environment.log('warn', 'the restore point could not be read', { path: ref.path, tries, error: String(error) })
-      if (tries === readTriesMax) throw error
+      if (tries === readTriesMax) throw isDamage(error) ? coordinatorError('MR-O20', String(error), error) : error
       await new Promise<void>((resolve) => environment.clock.timer(pauseMs, resolve))
     }
   }
+}
+
+/** The store did answer: what it holds is not what HEAD names. Neither a restart nor time mends that. */
+function isDamage(error: unknown): boolean {
+  return error instanceof MillraceError && (error.code.startsWith('MR-C') || error.code === 'MR-O18')
 }
 
 function emptyPlan(graph: JobGraph): RestorePlan {

@@ -48,7 +48,7 @@ export function defineJob<Args>(
     name: options.name,
     args: options.args,
     define: define as Job['define'],
-    summary: options.summary as Job['summary'],
+    summary: options.summary,
   }
   return job
 }

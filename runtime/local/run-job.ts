@@ -11,6 +11,7 @@ import { buildGraph } from '../job/build-graph.ts'
 import type { BuildOptions } from '../job/build-graph.ts'
 import type { JobGraph, JobSettings } from '../job/contract.ts'
 import type { Job } from '../job/define-job.ts'
+import { storageFailure } from '../storage/errors.ts'
 import { decodeHead } from '../storage/head-format.ts'
 import { decideLocalIdentity } from '../storage/local-identity.ts'
 import type { LocalIdentity, NumberedFolder } from '../storage/local-identity.ts'
@@ -57,7 +58,10 @@ export interface LocalJob {
  */
 export async function prepareLocalJob(options: LocalJobOptions): Promise<LocalJob> {
   const { jobFile, name, folder, log, failpoints } = options
-  const environment = realEnvironment({ log, failpoints: plannedFailpoints(failpoints, () => process.kill(process.pid, 'SIGKILL')) })
+  const environment = realEnvironment({
+    log,
+    failpoints: plannedFailpoints(failpoints, () => process.kill(process.pid, 'SIGKILL')),
+  })
   const files = new NodeFiles()
   const job = await loadJob(jobFile)
   // Before the folders are read: what is wrong in the job file is said first, and leaves nothing behind.
@@ -76,14 +80,28 @@ interface LocalWorld {
   readonly job: Job
 }
 
-async function assemble({ options, environment, files, job }: LocalWorld, id: JobId): Promise<Omit<LocalJob, 'job' | 'identity'>> {
+async function assemble(
+  { options, environment, files, job }: LocalWorld,
+  id: JobId,
+): Promise<Omit<LocalJob, 'job' | 'identity'>> {
   const { jobFile, name, args, parallelism, parallelismDefault, settings, folder, log, failpoints, observer } = options
   const graph = buildGraph(job, graphOptions(options, id))
   const storeFolder = joinPath(folder, localStoreFolder(id))
   const stores = await openLocalStores({ files, folder: storeFolder, environment })
   const { slotCount } = placeTasks(graph)
   const slots = new ThreadSlots({
-    setup: { job: id, jobFile, jobName: name, args, parallelism, parallelismDefault, settings, storeFolder, slotCount, failpoints },
+    setup: {
+      job: id,
+      jobFile,
+      jobName: name,
+      args,
+      parallelism,
+      parallelismDefault,
+      settings,
+      storeFolder,
+      slotCount,
+      failpoints,
+    },
     environment,
     log,
   })
@@ -99,12 +117,22 @@ async function assemble({ options, environment, files, job }: LocalWorld, id: Jo
     // The coordinator writes enumerators only; they have a small share of the room for inlined state.
     snapshotWriter: new SnapshotUploader({ store: stores.objects, environment, writers: slotCount + 1 }),
     snapshotReader: new SnapshotDownloader({ store: stores.objects, environment }),
-    ...(observer === undefined ? {} : { observer }),
+    observer: {
+      ...observer,
+      began: (head, restorePoint) => {
+        // The job is this process's now. What cannot be removed is logged and does no harm.
+        void stores.removeLeftovers()
+        observer?.began?.(head, restorePoint)
+      },
+    },
   })
   return { coordinator, slots, graph, storeFolder }
 }
 
-function graphOptions({ args, parallelism, parallelismDefault, settings, name }: LocalJobOptions, job: string): BuildOptions {
+function graphOptions(
+  { args, parallelism, parallelismDefault, settings, name }: LocalJobOptions,
+  job: string,
+): BuildOptions {
   return { args, parallelism, parallelismDefault, settings, name, job }
 }
 
@@ -116,17 +144,25 @@ async function jobFolders(options: {
   readonly environment: Environment
 }): Promise<NumberedFolder[]> {
   const { files, folder, name, environment } = options
-  const root = joinPath(folder, LOCAL_ROOT)
-  if (!(await files.exists(root))) return []
   const numbered: NumberedFolder[] = []
-  for (const entry of await files.list(root)) {
+  for (const entry of await entriesOf(files, joinPath(folder, LOCAL_ROOT))) {
     const number = parseLocalJobFolder(name, entry)
     if (number === undefined) continue
     const job: JobId = localJobId(name, number)
-    const { head: store } = attachLocalStores({ files, folder: joinPath(folder, localStoreFolder(job)), environment })
+    const storeFolder = joinPath(folder, localStoreFolder(job))
+    const { head: store } = attachLocalStores({ files, folder: storeFolder, environment })
     const read = await store.read()
-    const head = read === undefined ? undefined : decodeHead(read.bytes, `HEAD of ${job}`)
+    const head = read === undefined ? undefined : decodeHead(read.bytes, `HEAD ${read.version.token} in ${storeFolder}`)
     numbered.push({ number, head })
   }
   return numbered
+}
+
+/** [] only if the folder is positively not there. */
+async function entriesOf(files: NodeFiles, folder: string): Promise<string[]> {
+  try {
+    return (await files.exists(folder)) ? await files.list(folder) : []
+  } catch (error) {
+    throw storageFailure(`Reading ${folder}`, error)
+  }
 }

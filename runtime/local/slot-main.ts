@@ -1,7 +1,7 @@
 // A slot's thread: loads the job, builds its graph, and serves the coordinator over its port.
 
 import { isMainThread, parentPort, workerData } from 'node:worker_threads'
-import { invariant } from '../base/errors.ts'
+import { InvariantError, MillraceError, invariant } from '../base/errors.ts'
 import { SnapshotDownloader } from '../checkpoint/snapshot-reader.ts'
 import { SnapshotUploader } from '../checkpoint/snapshot-writer.ts'
 import type { FromSlot, ToSlot } from '../control/contract.ts'
@@ -9,6 +9,7 @@ import { createDirectLink } from '../control/direct-link.ts'
 import { buildGraph } from '../job/build-graph.ts'
 import { attachLocalStores } from '../storage/local-stores.ts'
 import { Slot, serializeError } from '../worker/slot.ts'
+import { localError } from './errors.ts'
 import { loadJob } from './job-module.ts'
 import { plannedFailpoints } from './failpoint-plan.ts'
 import { NodeFiles } from './platform/node-files.ts'
@@ -34,7 +35,7 @@ async function main(setup: SlotSetup): Promise<void> {
     const graph = buildGraph(job, { args, parallelism, parallelismDefault, settings, name, job: setup.job })
     const files = new NodeFiles()
     const { objects: store } = attachLocalStores({ files, folder: setup.storeFolder, environment })
-    await store.open({ removeLeftovers: false })
+    await store.open()
     const slot = new Slot({
       slot: setup.slot,
       job: setup.job,
@@ -47,11 +48,23 @@ async function main(setup: SlotSetup): Promise<void> {
       snapshotReader: new SnapshotDownloader({ store, environment }),
     })
     // A promise that nobody awaits leaves the thread in a state that nobody knows: it goes, with every subtask in it.
-    process.on('unhandledRejection', (reason) => slot.fail(reason))
-    process.on('uncaughtException', (error) => slot.fail(error))
+    process.on('unhandledRejection', (reason) =>
+      slot.fail(strayError('A promise that nobody awaits was rejected', reason)),
+    )
+    process.on('uncaughtException', (error) => slot.fail(strayError('A timer or event handler threw', error)))
   } catch (error) {
     control.send({ type: 'failed', task: undefined, attempt: undefined, error: serializeError(error) })
   }
+}
+
+function strayError(what: string, cause: unknown): Error {
+  // Our own errors say enough, and a broken invariant stays one.
+  if (cause instanceof MillraceError || cause instanceof InvariantError) return cause
+  return localError(
+    'MR-L02',
+    `${what}: ${cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause)}.`,
+    cause,
+  )
 }
 
 await main(workerData as SlotSetup)

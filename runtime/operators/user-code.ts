@@ -1,6 +1,7 @@
 // The border to the user's functions: their errors get the operator's name and keep their cause; promises are refused.
 
 import { InvariantError, MillraceError } from '../base/errors.ts'
+import { placeInUserCode } from '../base/user-place.ts'
 import { operatorError } from './errors.ts'
 
 export interface OperatorName {
@@ -12,8 +13,9 @@ export interface OperatorName {
 export function userError(where: OperatorName, call: string, cause: unknown): Error {
   if (cause instanceof MillraceError || cause instanceof InvariantError) return cause
   const what = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause)
+  const place = cause instanceof Error ? placeInUserCode(cause.stack) : undefined
   const code = isWriteToFrozen(cause) ? 'MR-J52' : 'MR-J50'
-  return operatorError(code, `${call} of ${describe(where)}: ${what}.`, cause)
+  return operatorError(code, `${call} of ${describe(where)}${place === undefined ? '' : `, at ${place}`}: ${what}.`, cause)
 }
 
 /**

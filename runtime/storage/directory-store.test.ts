@@ -49,7 +49,7 @@ describe('objects in a directory', () => {
     }
   })
 
-  it('never show a half-written temporary, and lose it at the next opening by the owner', async () => {
+  it('never show a half-written temporary, and lose it when the owner takes leftovers away', async () => {
     const { files, plan } = failingFiles()
     const store = new DirectoryStore({ files, root: 'store', environment: environment() })
     // The process dies in the middle: neither the link nor the removal happens.
@@ -59,9 +59,10 @@ describe('objects in a directory', () => {
     plan.faults = () => undefined
     expect(await store.list('')).toEqual([])
     expect(await files.list('store/.temporary')).toHaveLength(1)
-    await store.open({ removeLeftovers: false })
-    expect(await files.list('store/.temporary')).toHaveLength(1)
-    await store.open({ removeLeftovers: true })
+    await store.open()
+    const leftovers = await store.temporaries()
+    expect(leftovers).toHaveLength(1)
+    await store.removeTemporaries(leftovers)
     expect(await files.list('store/.temporary')).toEqual([])
   })
 

@@ -30,19 +30,27 @@ export class DirectoryStore implements ObjectStore {
     this.#environment = options.environment
   }
 
-  /**
-   * Makes the folders. `removeLeftovers`: deletes temporaries of earlier lives; only for whoever owns the job (a coordinator after it
-   * raised the incarnation), since a write of another living process that loses its temporary fails (and is repeated).
-   */
-  async open(options: { readonly removeLeftovers: boolean }): Promise<void> {
+  /** Makes the folders. */
+  async open(): Promise<void> {
     try {
       await makeDurableFolder(this.#files, this.#temporaries, this.#made)
-      if (!options.removeLeftovers) return
-      for (const name of await this.#files.list(this.#temporaries))
-        await this.#files.remove(joinPath(this.#temporaries, name))
     } catch (error) {
       throw storageFailure(`Opening ${this.#root}`, error)
     }
+  }
+
+  /** Temporaries that are there now: of earlier lives, or of another living process that is just writing. */
+  async temporaries(): Promise<readonly string[]> {
+    try {
+      return await this.#files.list(this.#temporaries)
+    } catch (error) {
+      throw storageFailure(`Listing ${this.#temporaries}`, error)
+    }
+  }
+
+  /** Only for whoever owns the job, with names listed before that: a write of a living process that loses its temporary fails. */
+  async removeTemporaries(names: readonly string[]): Promise<void> {
+    for (const name of names) await this.#removeQuietly(joinPath(this.#temporaries, name))
   }
 
   async create(key: ObjectKey, bytes: Uint8Array): Promise<'created' | 'exists'> {

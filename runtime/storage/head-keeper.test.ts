@@ -263,12 +263,13 @@ describe('an unclear swap', () => {
     expect(await keeper.update((head) => head)).toMatchObject({ outcome: 'won' })
   })
 
-  it('is repeated with growing pauses up to a deadline, and is then an error to try again', async () => {
+  it('is repeated with growing pauses up to a deadline, and is then an error to try again that says what the store answered last', async () => {
     const { environment, store, keeper } = await running()
     store.fates = Array.from({ length: 100 }, () => 'never landed, answer lost' as const)
     const begunMs = environment.clock.nowMs()
     await expect(answerOf(environment, keeper.update(completed(5)))).rejects.toMatchObject({
       code: 'MR-S12',
+      message: expect.stringContaining('the last answer: never landed, answer lost') as string,
       retry: true,
     })
     const tookMs = environment.clock.nowMs() - begunMs

@@ -309,7 +309,7 @@ class Effort {
   /** Throws MR-S12 after the deadline. */
   async pause(cause: unknown): Promise<void> {
     if (this.#environment.clock.nowMs() >= this.#untilMs)
-      throw storageError('MR-S12', `${this.#doing} for ${HEAD_SETTLE_DEADLINE_MS} ms.`, cause)
+      throw storageError('MR-S12', `${this.#doing} for ${HEAD_SETTLE_DEADLINE_MS} ms${lastAnswer(cause)}.`, cause)
     // Jitter, so that two coordinators that fight over HEAD do not stay in step.
     const pauseMs = this.#pauseMs * (0.5 + this.#environment.random.next() / 2)
     this.#pauseMs = Math.min(this.#pauseMs * 2, HEAD_BACKOFF_MS.most)
@@ -330,4 +330,9 @@ async function within<T>(environment: Environment, call: Promise<T>, what: strin
   } finally {
     timer?.cancel()
   }
+}
+
+/** So that the one error that people see says what stands in the way, such as a full disk. */
+function lastAnswer(cause: unknown): string {
+  return cause instanceof Error ? `, the last answer: ${cause.message}` : ''
 }

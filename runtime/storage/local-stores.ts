@@ -20,10 +20,19 @@ export interface LocalStores {
   readonly head: DirectoryHead
 }
 
-/** For the process that will own the job: probes the folder (MR-S06) and removes temporaries of earlier lives. */
-export async function openLocalStores(options: LocalStoresOptions): Promise<LocalStores> {
+export interface OpenedLocalStores extends LocalStores {
+  /**
+   * Takes away what earlier lives left half-written. Once the job is owned, not before: the same command given twice at the same moment
+   * would take the other's writes away, and a command that is about to be refused those of a running job.
+   */
+  removeLeftovers(): Promise<void>
+}
+
+/** For the process that will own the job: probes the folder (MR-S06). */
+export async function openLocalStores(options: LocalStoresOptions): Promise<OpenedLocalStores> {
   const stores = attachLocalStores(options)
-  await stores.objects.open({ removeLeftovers: true })
+  await stores.objects.open()
+  const leftovers = await stores.objects.temporaries()
   const scratch = probeHeadFolder(options.folder, options.environment.random.id())
   try {
     await probeStores({
@@ -34,7 +43,7 @@ export async function openLocalStores(options: LocalStoresOptions): Promise<Loca
   } finally {
     await removeTree(options.files, scratch)
   }
-  return stores
+  return { ...stores, removeLeftovers: () => stores.objects.removeTemporaries(leftovers) }
 }
 
 /** For slots and readers: the same folder, as another process opened it. */

@@ -88,6 +88,19 @@ describe('the stores of a local job', () => {
     expect((await files.list('.millrace/job')).filter((name) => name.startsWith('probe'))).toEqual([])
   })
 
+  it('opened by two processes at once leave each other’s writes alone, and the owner takes away only what was there before', async () => {
+    const files = new MemoryFiles()
+    const open = () => openLocalStores({ files, folder: '.millrace/job', environment: manualEnvironment() })
+    await open()
+    const temporaries = '.millrace/job/objects/.temporary'
+    await files.writeNew(`${temporaries}/write-of-the-dead`, new Uint8Array(1))
+    const owner = await open()
+    await files.writeNew(`${temporaries}/write-of-the-living`, new Uint8Array(1))
+    expect(await files.list(temporaries)).toHaveLength(2)
+    await owner.removeLeftovers()
+    expect(await files.list(temporaries)).toEqual(['write-of-the-living'])
+  })
+
   it('without hard links are refused with what to do', async () => {
     const files = new MemoryFiles((operation) =>
       operation === 'link' ? { code: 'EACCES', effect: 'none' } : undefined,

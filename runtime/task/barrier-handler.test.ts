@@ -5,10 +5,19 @@ import type { Barrier } from '../record/element.ts'
 import { BarrierHandler } from './barrier-handler.ts'
 import type { BarrierAction } from './barrier-handler.ts'
 
-const barrier = (id: number, alignedMs = 0): Barrier => ({ id: checkpointId(id), kind: 'checkpoint', triggeredAtMs: 0, alignedMs })
+const barrier = (id: number, alignedMs = 0): Barrier => ({
+  id: checkpointId(id),
+  kind: 'checkpoint',
+  triggeredAtMs: 0,
+  alignedMs,
+})
 
 function handlerOf(channels: number, options: { newestKnown?: number; planted?: PlantedFault[] } = {}): BarrierHandler {
-  return new BarrierHandler({ channels, newestKnown: checkpointId(options.newestKnown ?? 0), planted: new Set(options.planted) })
+  return new BarrierHandler({
+    channels,
+    newestKnown: checkpointId(options.newestKnown ?? 0),
+    planted: new Set(options.planted),
+  })
 }
 
 /** One word an action, so that a test reads like the run that it claims. */

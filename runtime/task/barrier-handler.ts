@@ -98,7 +98,8 @@ export class BarrierHandler {
 
   #completeIfAligned(actions: BarrierAction[], nowMs: number): readonly BarrierAction[] {
     const pending = this.#pending
-    if (pending === undefined || !this.#arrived.every((arrived, channel) => arrived || this.#ended[channel])) return actions
+    if (pending === undefined || !this.#arrived.every((arrived, channel) => arrived || this.#ended[channel]))
+      return actions
     const alignmentMs = nowMs - pending.sinceMs
     const barrier = { ...pending.barrier, alignedMs: pending.barrier.alignedMs + alignmentMs }
     this.#newestDone = barrier.id

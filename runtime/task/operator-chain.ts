@@ -54,7 +54,9 @@ export class OperatorChain {
       const output = options.finishedBefore ? nowhere : this.#outputOf(spec, options)
       const next = [...new Set(spec.outputs.flatMap((target) => (target.to === 'chained' ? [target.operator] : [])))]
       const edges = [
-        ...new Set(spec.outputs.flatMap((target) => (target.to === 'edge' ? [this.#writer(options, target.edge)] : []))),
+        ...new Set(
+          spec.outputs.flatMap((target) => (target.to === 'edge' ? [this.#writer(options, target.edge)] : [])),
+        ),
       ]
       this.#links[index] = { spec, operator, output, next, edges, watermark: MIN_WATERMARK }
     }
@@ -99,7 +101,11 @@ export class OperatorChain {
   }
 
   /** Each operator with its place and uid, from the head on. */
-  *operators(): Generator<{ readonly index: number; readonly spec: ChainedOperator; readonly operator: StreamOperator }> {
+  *operators(): Generator<{
+    readonly index: number
+    readonly spec: ChainedOperator
+    readonly operator: StreamOperator
+  }> {
     for (const [index, link] of this.#links.entries()) {
       if (link.operator !== undefined) yield { index, spec: link.spec, operator: link.operator }
     }
@@ -151,7 +157,13 @@ export class OperatorChain {
     const tags = new Map<string, Emit>()
     for (const tag of new Set(spec.outputs.map((target) => target.tag))) {
       if (tag === undefined) continue
-      tags.set(tag, this.#emitter(spec.outputs.filter((target) => target.tag === tag), options))
+      tags.set(
+        tag,
+        this.#emitter(
+          spec.outputs.filter((target) => target.tag === tag),
+          options,
+        ),
+      )
     }
     const emit = this.#emitter(main, options)
     const { metrics } = options

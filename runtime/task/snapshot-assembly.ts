@@ -1,7 +1,14 @@
 // The async part of a subtask's snapshot: waits for the operators, writes their state, and describes it.
 
 import type { CheckpointId } from '../base/ids.ts'
-import type { KeyedSnapshot, OperatorSnapshot, OperatorStateSnapshot, SnapshotWriter, StateHandle, SubtaskSnapshot } from '../checkpoint/contract.ts'
+import type {
+  KeyedSnapshot,
+  OperatorSnapshot,
+  OperatorStateSnapshot,
+  SnapshotWriter,
+  StateHandle,
+  SubtaskSnapshot,
+} from '../checkpoint/contract.ts'
 import type { OperatorStatePart } from '../operators/contract.ts'
 import { writeOperatorState } from '../state/operator-state.ts'
 
@@ -20,7 +27,9 @@ export interface AssemblyOptions {
 
 /** By uid. Rejects with the first failure after all parts have settled, so that no write goes on unseen. */
 export async function assembleSnapshot(options: AssemblyOptions): Promise<SubtaskSnapshot['operators']> {
-  const settled = await Promise.allSettled(options.parts.map(async (entry) => [entry.uid, await assemble(entry, options)] as const))
+  const settled = await Promise.allSettled(
+    options.parts.map(async (entry) => [entry.uid, await assemble(entry, options)] as const),
+  )
   const operators: Record<string, OperatorSnapshot> = {}
   for (const result of settled) {
     if (result.status === 'rejected') throw result.reason

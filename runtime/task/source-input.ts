@@ -44,6 +44,7 @@ export class SourceInput implements TaskInput {
       reader: options.reader,
       clock: options.environment.clock,
       planted: options.environment.planted,
+      bounded: options.source.bounded,
     })
     this.#lastProgressMs = options.environment.clock.nowMs()
   }

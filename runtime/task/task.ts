@@ -285,7 +285,14 @@ export class Task implements InputHost {
       this.#environment.failpoints.hit('task.close')
       await this.#chain.close()
       if (this.#state === 'closed') return
-      const snapshot: SubtaskSnapshot = { operators, finished: true, bytes: snapshotBytes(operators), syncMs: 0, asyncMs: 0, alignmentMs: 0 }
+      const snapshot: SubtaskSnapshot = {
+        operators,
+        finished: true,
+        bytes: snapshotBytes(operators),
+        syncMs: 0,
+        asyncMs: 0,
+        alignmentMs: 0,
+      }
       this.#send({ type: 'finished', ...this.#identity(), snapshot })
       this.close()
     } catch (error) {
@@ -416,4 +423,3 @@ function owned<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined)
   return promise
 }
-

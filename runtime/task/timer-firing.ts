@@ -73,6 +73,8 @@ export class TimerFiring {
   fire(): void {
     const { keyed, chain, mayGoOn } = this.#options
     if (keyed === undefined) return this.#passOn()
+    // Each call gets on by something, also in a slice that is over before it began.
+    const first = !this.busy
     if (this.#overdue) {
       if (!this.#drain(() => keyed.takeOverdueOfRestore())) return
       this.#overdue = false
@@ -83,7 +85,7 @@ export class TimerFiring {
       if (!this.#drain(() => keyed.takeDue('event', this.#watermark))) return
       this.#passOn()
     }
-    if (mayGoOn()) this.#drain(() => keyed.takeDue('processing', this.#options.clock.wallMs()))
+    if (first || mayGoOn()) this.#drain(() => keyed.takeDue('processing', this.#options.clock.wallMs()))
   }
 
   /** Wakes the task when the next processing-time timer is due. */

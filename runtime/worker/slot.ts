@@ -45,10 +45,22 @@ export class Slot {
     this.#executor = new SlotExecutor(options.environment)
     const { job, slot, transport, environment, graph, creditBytes } = options
     const deadlineMs = graph.settings.channelDeadlineMs
-    this.#hub = new ChannelHub({ job, slot, transport, environment, deadlineMs, ...(creditBytes === undefined ? {} : { creditBytes }) })
+    this.#hub = new ChannelHub({
+      job,
+      slot,
+      transport,
+      environment,
+      deadlineMs,
+      ...(creditBytes === undefined ? {} : { creditBytes }),
+    })
     options.control.onMessage((message) => this.#receive(message))
     options.control.onLost((reason) => this.#stop(`the coordinator is gone: ${reason}`))
-    options.control.send({ type: 'registered', version: CONTROL_VERSION, slot: options.slot, graphHash: options.graph.hash })
+    options.control.send({
+      type: 'registered',
+      version: CONTROL_VERSION,
+      slot: options.slot,
+      graphHash: options.graph.hash,
+    })
     this.#report()
   }
 
@@ -140,7 +152,8 @@ export class Slot {
 }
 
 export function serializeError(error: unknown): SerializedError {
-  if (!(error instanceof Error)) return { name: 'Error', message: String(error), stack: undefined, code: undefined, retry: true }
+  if (!(error instanceof Error))
+    return { name: 'Error', message: String(error), stack: undefined, code: undefined, retry: true }
   const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined
   const retry = 'retry' in error && typeof error.retry === 'boolean' ? error.retry : true
   return { name: error.name, message: error.message, stack: error.stack, code, retry }

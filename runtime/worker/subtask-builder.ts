@@ -106,7 +106,9 @@ class BuiltSubtask implements Subtask {
       outputs: this.#outputs,
       keyed: this.#keyed,
       keySelector: vertex.keySelector,
-      twoPhase: !deployment.finishedBefore && vertex.chain.some(({ factory }) => factory.kind === 'operator' && factory.twoPhase),
+      twoPhase:
+        !deployment.finishedBefore &&
+        vertex.chain.some(({ factory }) => factory.kind === 'operator' && factory.twoPhase),
       headUid: vertex.chain[0]!.uid,
       bufferTimeoutMs: settings.bufferTimeoutMs,
       writer: options.snapshotWriter,
@@ -195,7 +197,13 @@ class BuiltSubtask implements Subtask {
     const { vertex, deployment } = { vertex: this.#vertex, deployment: this.#deployment }
     if (vertex.keySelector === undefined || deployment.finishedBefore) return undefined
     const range = keyGroupRange(vertex.parallelism, deployment.task.subtask, vertex.maxParallelism)
-    return createHeapBackend({ uid: vertex.chain[0]!.uid, ...range, maxParallelism: vertex.maxParallelism })
+    return createHeapBackend({
+      uid: vertex.chain[0]!.uid,
+      ...range,
+      maxParallelism: vertex.maxParallelism,
+      freeze: this.#options.graph.settings.freezeRecords,
+      planted: this.#options.environment.planted,
+    })
   }
 
   #createInput(restored: ReadonlyMap<string, RestoredOperatorState>): TaskInput {
@@ -216,7 +224,8 @@ class BuiltSubtask implements Subtask {
       fail: this.#options.fail,
     })
     const splits = restored.get(splitsStateName)?.items ?? []
-    if (splits.length > 0) reader.addSplits(splits.map(({ bytes, codec }) => this.#decodeRestored(source, bytes, codec)))
+    if (splits.length > 0)
+      reader.addSplits(splits.map(({ bytes, codec }) => this.#decodeRestored(source, bytes, codec)))
     this.#source = new SourceInput({
       source,
       strategy: watermarks,
@@ -235,8 +244,19 @@ class BuiltSubtask implements Subtask {
     const { inputs, newestKnownCheckpoint } = this.#deployment
     const channels = inputs.map((peer) => hub.input(peer, graph.edges[peer.channel.edge]!.type, this.#owner))
     const gate = new InputGate(channels, () => this.#options.wake(this.task))
-    const handler = new BarrierHandler({ channels: channels.length, newestKnown: newestKnownCheckpoint, planted: environment.planted })
-    return new GateInput({ gate, handler, host: this.task, clock: environment.clock, metrics: this.#metrics, failpoints: environment.failpoints })
+    const handler = new BarrierHandler({
+      channels: channels.length,
+      newestKnown: newestKnownCheckpoint,
+      planted: environment.planted,
+    })
+    return new GateInput({
+      gate,
+      handler,
+      host: this.task,
+      clock: environment.clock,
+      metrics: this.#metrics,
+      failpoints: environment.failpoints,
+    })
   }
 
   async #readOperatorState(uid: string): Promise<ReadonlyMap<string, RestoredOperatorState>> {
@@ -252,7 +272,11 @@ class BuiltSubtask implements Subtask {
     return states
   }
 
-  #context(index: number, spec: ChainedOperator, restored: ReadonlyMap<string, RestoredOperatorState>): OperatorContext {
+  #context(
+    index: number,
+    spec: ChainedOperator,
+    restored: ReadonlyMap<string, RestoredOperatorState>,
+  ): OperatorContext {
     return {
       task: this.#info,
       uid: spec.uid,

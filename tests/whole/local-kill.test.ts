@@ -1,14 +1,23 @@
 // A job in a real process with real slot threads, killed, frozen and broken in every way that one machine offers: the results stay exact.
 
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { FailpointName } from '../../runtime/base/failpoints.ts'
-import { fullSpeedFile } from './jobs/ledger-shape.ts'
+import { committablesOf } from '../../runtime/checkpoint/assignment.ts'
+import { decodeManifest } from '../../runtime/checkpoint/manifest.ts'
+import { checkLedger } from '../../runtime/connectors/ledger-check.ts'
+import type { LedgerEntry } from '../../runtime/connectors/ledger.ts'
+import { NodeFiles } from '../../runtime/local/platform/node-files.ts'
+import { realEnvironment } from '../../runtime/local/platform/real-environment.ts'
+import { HeadKeeper } from '../../runtime/storage/head-keeper.ts'
+import { cancel } from '../../runtime/storage/head.ts'
+import { attachLocalStores } from '../../runtime/storage/local-stores.ts'
+import { fullSpeedFile, keyOf, splits } from './jobs/ledger-shape.ts'
 import { JobProcess } from './support/job-process.ts'
-import { ledgerOf, wrongWindows } from './support/ledger-folder.ts'
+import { ledgerOf, linesOf, wrongWindows } from './support/ledger-folder.ts'
 
 const jobFileOf = (name: string): string => fileURLToPath(new URL(`./jobs/${name}.ts`, import.meta.url))
 
@@ -20,6 +29,7 @@ afterAll(() => rmSync(root, { recursive: true, force: true }))
 
 interface Command {
   readonly folder: string
+  /** Where the results of the first job of the name are. */
   readonly output: string
   readonly perSplit: number
   readonly start: (failpoints?: string) => JobProcess
@@ -31,15 +41,21 @@ interface Command {
 const slow = { perSplit: 20_000, ratePerSecond: 2_000 }
 
 /** The same command, as often as `start` is called. */
-function command(name: string, size: { readonly perSplit: number; readonly ratePerSecond: number }, job = 'ledger-job'): Command {
+function command(
+  name: string,
+  size: { readonly perSplit: number; readonly ratePerSecond: number },
+  job = 'ledger-job',
+): Command {
   const folder = join(root, name)
-  const output = join(folder, 'out')
+  const out = join(folder, 'out')
   const faults = join(folder, 'faults')
   mkdirSync(folder)
-  const args = { output, ...size, ...(name === 'faults' ? { faults } : {}) }
+  const args = { output: out, ...size, ...(name === 'faults' ? { faults } : {}) }
   if (name === 'faults') mkdirSync(faults)
-  const start = (failpoints = ''): JobProcess => new JobProcess({ jobFile: jobFileOf(job), folder, name: 'ledger', args, failpoints })
-  return { folder, output, perSplit: size.perSplit, start, hurry: () => writeFileSync(fullSpeedFile(output), '') }
+  const start = (failpoints = ''): JobProcess =>
+    new JobProcess({ jobFile: jobFileOf(job), folder, name: 'ledger', args, failpoints })
+  const output = job === 'ledger-job' ? join(out, 'ledger') : out
+  return { folder, output, perSplit: size.perSplit, start, hurry: () => writeFileSync(fullSpeedFile(out), '') }
 }
 
 function expectExact({ output, perSplit }: Pick<Command, 'output' | 'perSplit'>): void {
@@ -86,7 +102,7 @@ async function killAtEach({ start }: Command, points: readonly KillPoint[]): Pro
 const midway = (at: FailpointName, time: number, completed: number): KillPoint => ({ at, time, completed })
 
 // Three at a time: more would only wait for the processor.
-describe.concurrent("a local job whose process is killed is exact", () => {
+describe.concurrent('a local job whose process is killed is exact', () => {
   it('after a SIGKILL at each place of a snapshot in a slot', async () => {
     const job = command('snapshot', slow)
     await killAtEach(job, [
@@ -135,14 +151,14 @@ describe.concurrent("a local job whose process is killed is exact", () => {
       { at: 'coordinator.swap.after', time: 1, completed: 0 },
       { at: 'sink.commit.before', time: 1, completed: 0 },
       { at: 'sink.commit.middle', time: 1, completed: 0 },
+      // Here, while HEAD still holds unconfirmed commits of the lives before: what is confirmed is not confirmed again.
+      { at: 'coordinator.confirm.after', time: 1, completed: 0 },
       { at: 'task.finish', time: 3, completed: 0 },
       { at: 'task.close', time: 3, completed: 0 },
-      { at: 'coordinator.confirm.after', time: 1, completed: 0 },
     ])
     await finish(job.start())
     expectExactLedger(job)
   })
-
 })
 
 describe.concurrent('a local job whose threads fail is exact', () => {
@@ -171,7 +187,10 @@ describe.concurrent('a local job whose threads fail is exact', () => {
     const met = readdirSync(join(job.folder, 'faults')).toSorted()
     expect(met).toEqual(['close', 'map', 'open', 'rejection', 'snapshot', 'timer'])
     const reasons = process.all('restarting').map(({ message }) => message)
-    for (const fault of met) expect(reasons.filter((reason) => reason.includes(`planned: ${fault}`)).length, fault).toBe(1)
+    for (const fault of met)
+      expect(reasons.filter((reason) => reason.includes(`planned: ${fault}`)).length, fault).toBe(1)
+    for (const stray of ['rejection', 'timer'])
+      expect(reasons.find((reason) => reason.includes(`planned: ${stray}`))).toMatch(/^MR-L02 /)
     expectExactLedger(job)
   })
 
@@ -190,19 +209,19 @@ describe.concurrent('a local job whose threads fail is exact', () => {
     expect(tasks).toBe(2)
     for (const region of ['left', 'right']) expectExact({ output: join(job.output, region), perSplit: job.perSplit })
   })
-
 })
 
 describe.concurrent('a local job whose process is interrupted is exact', () => {
   it('after its process was frozen for three seconds', async () => {
-    const job = command('frozen', { perSplit: 2_000, ratePerSecond: 3_000 })
+    const job = command('frozen', { perSplit: 6_000, ratePerSecond: 3_000 })
     const process = job.start()
     await process.event('checkpoint', 2)
+    const before = process.all('checkpoint').length
     process.signal('SIGSTOP')
     // The pause is the fault, not a wait for something.
     await new Promise((resolve) => setTimeout(resolve, 3_000))
     process.signal('SIGCONT')
-    await process.event('checkpoint', 4)
+    await process.event('checkpoint', before + 2)
     await finish(process)
     expectExactLedger(job)
   })
@@ -220,6 +239,16 @@ describe.concurrent('a local job whose process is interrupted is exact', () => {
     expectExactLedger(job)
   })
 
+  it('when the same command is given twice at the same moment: one of them runs it', async () => {
+    const job = command('twins', { perSplit: 2_000, ratePerSecond: 3_000 })
+    const twins = [job.start(), job.start()]
+    for (const twin of twins) expect(await twin.ended(), twin.story()).toEqual({ code: 0, signal: null })
+    const kinds = twins.map((twin) => String(twin.all('outcome')[0]?.kind))
+    expect(kinds.filter((kind) => kind === 'finished').length, String(kinds)).toBe(1)
+    expect(kinds.filter((kind) => kind === 'fenced' || kind === 'ended').length, String(kinds)).toBe(1)
+    expectExactLedger(job)
+  })
+
   it('when it is suspended and the same command is given again', async () => {
     const job = command('suspended', slow)
     const first = job.start()
@@ -233,4 +262,37 @@ describe.concurrent('a local job whose process is interrupted is exact', () => {
     expect(second.all('began')[0]?.start).toBe(2)
     expectExactLedger(job)
   })
+  it('up to its last permit when its HEAD has ended before its last commits; they are finished before the next job of the name begins', async () => {
+    const job = command('ended', slow)
+    await killAtEach(job, [midway('sink.commit.before', 7, 1)])
+    const { keeper, store } = await openHead(join(job.folder, '.millrace', 'ledger'))
+    const ended = await keeper.amend((head) => cancel(head, { deleted: false }))
+    const permitted = committablesOf(
+      decodeManifest((await store.read(ended.unconfirmed!.path))!, 'the permitted manifest'),
+    )
+    const waiting = [...permitted].flatMap(([uid, committables]) =>
+      committables.map(({ transaction }) => join(uid, '.pending', transaction)),
+    )
+    expect(waiting.filter((path) => existsSync(join(job.output, path))).length).toBeGreaterThan(0)
+
+    job.hurry()
+    const next = job.start()
+    await finish(next)
+    expect(next.all('began').map((began) => began.job)).toEqual(['ledger.2'])
+    expectExactLedger({ ...job, output: join(job.folder, 'out', 'ledger.2') })
+
+    expect((await keeper.read())!.unconfirmed).toBeUndefined()
+    expect(waiting.filter((path) => existsSync(join(job.output, path)))).toEqual([])
+    const entries = linesOf<LedgerEntry>(join(job.output, 'entries'))
+    const perSplit = (split: number): number => entries.filter((entry) => entry.split === split).length
+    expect(perSplit(0)).toBeGreaterThan(0)
+    expect(checkLedger(entries, { splits, perSplit, keyOf }).samples).toEqual([])
+  })
 })
+
+/** HEAD and objects of a job that nobody runs, as an operator's command opens them. */
+async function openHead(folder: string) {
+  const environment = realEnvironment({ log: () => {} })
+  const { head, objects } = attachLocalStores({ files: new NodeFiles(), folder, environment })
+  return { keeper: await HeadKeeper.open(head, environment), store: objects }
+}

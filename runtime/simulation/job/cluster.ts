@@ -1,7 +1,7 @@
 // A job's processes and the outside that outlives them: coordinators under a supervisor that replaces the dead and the silent, slots,
 // network, store, ledgers.
 
-import { InvariantError, MillraceError } from '../../base/errors.ts'
+import { MillraceError } from '../../base/errors.ts'
 import { jobId, start } from '../../base/ids.ts'
 import type { SlotId } from '../../base/ids.ts'
 import { SnapshotDownloader } from '../../checkpoint/snapshot-reader.ts'
@@ -27,6 +27,7 @@ import { graphOf } from './flows.ts'
 import { Gate } from './gate.ts'
 import { HeadHistory } from './head-history.ts'
 import type { JobShape } from './shape.ts'
+import { numberOf, slowed } from './slow-slot.ts'
 import { SimSlots } from './slots.ts'
 import type { SlotPlace } from './slots.ts'
 
@@ -208,8 +209,11 @@ export class JobCluster {
   #coordinatorBroke(process: SimProcess, error: unknown): void {
     this.world.tell(() => `${process.name} breaks: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
     const passes = error instanceof InjectedFailure || error instanceof ProcessDeath || (error instanceof MillraceError && error.retry)
-    if (!passes && this.failures.length < 5) this.failures.push(`${process.name} broke: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
-    if (error instanceof InvariantError) this.outcome = { kind: 'failed', reason: error.message }
+    if (!passes) {
+      const reason = error instanceof Error ? (error.stack ?? error.message) : String(error)
+      this.failures.push(`${process.name} broke: ${reason}`)
+      this.outcome = { kind: 'failed', reason }
+    }
     process.kill('broken')
   }
 
@@ -234,7 +238,9 @@ export class JobCluster {
   }
 
   #runSlot(process: SimProcess, slot: SlotId, port: ReturnType<SimNetwork['pair']>[number]): void {
-    const { environment } = process
+    const { slowTurnMs } = this.shape
+    const isSlow = slowTurnMs !== undefined && this.#random.split(`slowness of ${numberOf(slot)}`).chance(0.5)
+    const environment = isSlow ? slowed(process, slowTurnMs) : process.environment
     const store = this.#store.objects(process)
     const link = createLink<FromSlot, ToSlot>({ port, environment, deadlineMs: this.#linkDeadlineMs })
     new Slot({

@@ -105,17 +105,17 @@ function source(env: JobEnvironment, { shape, gate }: FlowContext, { uid, first,
   const even = sequence({ splits, stepMs, ...(ratePerSecond && { ratePerSecond }), ...(!endless && { perSplit: shape.perSplit }) })
   const uneven = numberedSource<SequenceRecord>({
     name: 'uneven sequence',
-    bounded: true,
+    bounded: !endless,
     output: typeInfoOf('sequence record', sequenceRecordSchema),
     splits,
     ratePerSecond,
-    countOf: ({ index }) => recordsOf(shape, first + index),
+    countOf: ({ index }) => finite(recordsOf(shape, first + index)),
     recordOf: ({ index }, n) => ({ split: index, n, magic: LEDGER_MAGIC }),
     timestampOf: (_, n) => n * stepMs,
   })
   const ofJob: GateHandle = { isOpen: (split) => gate.isOpen(first + split), onOpen: (split, callback) => gate.onOpen(first + split, callback) }
   const numbered = shape.flow === 'idle windows' ? uneven : even
-  const held = endless ? numbered : heldSource(numbered, { countOf: (split) => recordsOf(shape, first + split), gate: ofJob })
+  const held = heldSource(numbered, { countOf: (split) => recordsOf(shape, first + split), gate: ofJob })
   const watermarks = shape.idleAfterMs === undefined ? monotonic<SequenceRecord>() : monotonic<SequenceRecord>().withIdleness(shape.idleAfterMs)
   return env
     .source(held, { uid, watermarks })
@@ -123,6 +123,10 @@ function source(env: JobEnvironment, { shape, gate }: FlowContext, { uid, first,
     .slotSharingGroup(group('source'))
     .map(({ split, n, magic }) => ({ split: split + first, n, magic, pad }), { schema: numberedSchema })
     .parallelism(shape.parallelism.source)
+}
+
+function finite(count: number): number | undefined {
+  return count === Infinity ? undefined : count
 }
 
 /** A stateless vertex of a parallelism of its own between source and keyed operator. */

@@ -24,10 +24,17 @@ export function judgeLedger(shape: JobShape, entries: readonly LedgerEntry[]): s
   return [`The ledger is not exact: ${wrong.map(([name, count]) => `${count} ${name}`).join(', ')} of ${report.expected}. ${samples.join('; ')}`]
 }
 
-/** How many results there will be, once all are there; undefined where the job is cut. */
-export function resultsExpected(shape: JobShape): number | undefined {
-  if (shape.ending === 'cut') return undefined
-  if (shape.flow === 'windows' || shape.flow === 'idle windows') return fired(shape, windowSums(shape)).length
+/** Whether a job that does not end by itself may be suspended now. */
+export function mayBeSuspended(shape: JobShape, entries: readonly LedgerEntry[]): boolean {
+  if (shape.ending === 'quiet') return entries.length >= resultsExpected(shape)
+  if (shape.flow !== 'idle windows') return true
+  // The silent split must not have stopped the others' time: windows behind its last record have fired.
+  const silentMs = recordsOf(shape, 0) * shape.stepMs
+  return entries.some(({ n }) => n * shape.windowMs > silentMs)
+}
+
+/** How many there will be once all are there; Infinity where the job is cut. */
+export function resultsExpected(shape: JobShape): number {
   let records = 0
   for (let split = 0; split < shape.splits; split++) records += recordsOf(shape, split)
   return records
@@ -46,11 +53,12 @@ interface WindowSum {
   readonly sum: number
 }
 
-/** The same sums by a plain loop. */
-function windowSums(shape: JobShape): Map<string, WindowSum> {
+/** The same sums by a plain loop, over the windows before `windows`. */
+function windowSums(shape: JobShape, windows: number): Map<string, WindowSum> {
   const sums = new Map<string, WindowSum>()
   for (let split = 0; split < shape.splits; split++) {
-    for (let n = 0; n < recordsOf(shape, split); n++) {
+    const records = recordsOf(shape, split)
+    for (let n = 0; n < records && n * shape.stepMs < windows * shape.windowMs; n++) {
       const key = keyOf(shape, split, n)
       const window = Math.floor((n * shape.stepMs) / shape.windowMs)
       const name = `${key} ${window}`
@@ -60,15 +68,13 @@ function windowSums(shape: JobShape): Map<string, WindowSum> {
   return sums
 }
 
-/** While splits stay silent, time stands still at their last records: later windows have not fired. */
-function fired(shape: JobShape, sums: ReadonlyMap<string, WindowSum>): WindowSum[] {
-  const newestMs = shape.ending === 'quiet' ? (shape.perSplit - 1) * shape.stepMs - 1 : Infinity
-  return [...sums.values()].filter(({ window }) => (window + 1) * shape.windowMs - 1 <= newestMs)
-}
-
+/** All windows have fired in a job that finished; in one that was cut, of each key all before its last one. */
 function judgeWindows(shape: JobShape, entries: readonly LedgerEntry[]): string[] {
-  const sums = windowSums(shape)
-  const expected = fired(shape, sums)
+  const cut = shape.ending === 'cut'
+  const newestOf = new Map<string, number>()
+  for (const { key, n } of entries) newestOf.set(key!, Math.max(n, newestOf.get(key!) ?? 0))
+  const sums = windowSums(shape, cut ? 1 + Math.max(0, ...newestOf.values()) : Infinity)
+  const expected = [...sums.values()].filter(({ key, window }) => !cut || window <= (newestOf.get(key) ?? -1))
   const wrong: string[] = []
   const seen = new Map<string, number>()
   for (const entry of entries) {

@@ -22,13 +22,10 @@ export default defineJob({ args }, (env, { output, perSplit, ratePerSecond, faul
   env.config.parallelism = 2
   const fault = faultsIn(faults)
 
-  const numbers = env.source(
-    sequence({ splits, perSplit, ...(ratePerSecond === undefined ? {} : { ratePerSecond }) }),
-    {
-      uid: 'numbers',
-      watermarks: monotonic(({ n }) => n * 1_000),
-    },
-  )
+  const numbers = env.source(sequence({ splits, perSplit, ...rateOf(output, ratePerSecond) }), {
+    uid: 'numbers',
+    watermarks: monotonic(({ n }) => n * 1_000),
+  })
 
   numbers
     .map(
@@ -55,7 +52,7 @@ export default defineJob({ args }, (env, { output, perSplit, ratePerSecond, faul
       { schema: counted },
     )
     .uid('counter')
-    .sinkTo(throwingSink(jsonLineFileSink({ folder: `${output}/entries` }), fault))
+    .sinkTo(throwingSink(jsonLineFileSink({ folder: `${output}/${env.job}/entries` }), fault))
     .uid('entries')
 
   numbers
@@ -74,6 +71,6 @@ export default defineJob({ args }, (env, { output, perSplit, ratePerSecond, faul
       },
     )
     .uid('totals')
-    .sinkTo(jsonLineFileSink({ folder: `${output}/windows` }))
+    .sinkTo(jsonLineFileSink({ folder: `${output}/${env.job}/windows` }))
     .uid('windows')
 })

@@ -3,13 +3,11 @@
 import { closeSync, openSync } from 'node:fs'
 import type { Sink } from 'millrace/connectors'
 
-/** Records of split 0 at which the job's code misbehaves. */
-export const faultRecords = {
-  throwInMap: 300,
-  unhandledRejection: 700,
-  uncaughtException: 1_100,
-  throwInSnapshot: 1_500,
-} as const
+/** Records of split 0 from which on the job's code misbehaves. */
+const throwInMap = 300
+const unhandledRejection = 700
+const uncaughtException = 1_100
+const throwInSnapshot = 1_500
 
 export interface PlannedFaults {
   atRecord(n: number): void

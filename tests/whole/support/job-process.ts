@@ -7,6 +7,9 @@ import { fileURLToPath } from 'node:url'
 import type { DriverEvent, DriverOptions, DriverOrder } from './driver-contract.ts'
 
 const driver = fileURLToPath(new URL('./driver.ts', import.meta.url))
+/** Spares each of the many processes half of its start: types are stripped and code is compiled once. */
+const compileCache = fileURLToPath(new URL('../../../node_modules/.cache/millrace-tests', import.meta.url))
+const fullDisk = new URL('./full-disk.ts', import.meta.url).href
 /** One wait; the machine may be busy with other tests. */
 const deadlineMs = 60_000
 
@@ -24,8 +27,18 @@ export class JobProcess {
   readonly #changed = new Set<() => void>()
   #errors = ''
 
-  constructor(options: DriverOptions) {
-    const child = spawn(process.execPath, [driver, JSON.stringify(options)], { stdio: ['pipe', 'pipe', 'pipe'] })
+  /** In the options' folder. `fullDiskMarker`: the process has a disk that is full while that file exists (full-disk.ts). */
+  constructor(options: DriverOptions, fullDiskMarker?: string) {
+    const preload = fullDiskMarker === undefined ? [] : ['--import', fullDisk]
+    const child = spawn(process.execPath, [...preload, driver, JSON.stringify(options)], {
+      cwd: options.folder,
+      env: {
+        ...process.env,
+        NODE_COMPILE_CACHE: compileCache,
+        ...(fullDiskMarker === undefined ? {} : { MILLRACE_TEST_FULL_DISK: fullDiskMarker }),
+      },
+      stdio: ['pipe', 'pipe', 'pipe'],
+    })
     this.#child = child
     createInterface({ input: child.stdout }).on('line', (line) => this.#heard(line))
     child.stderr.on('data', (text: Buffer) => (this.#errors += String(text)))

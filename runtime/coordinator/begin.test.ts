@@ -1,0 +1,81 @@
+import { describe, expect, it } from 'vitest'
+import { checkpointId, jobId, start } from '../base/ids.ts'
+import { graphOf } from '../checkpoint/test-graph.ts'
+import { cancel, close, completeCheckpoint, fail, reserveIds } from '../storage/head.ts'
+import { HeadKeeper } from '../storage/head-keeper.ts'
+import { MemoryHeadStore } from '../storage/memory-store.ts'
+import { manifestKey } from '../storage/paths.ts'
+import type { Head, ManifestRef } from '../storage/head-contract.ts'
+import { manualEnvironment } from '../testkit/manual-clock.ts'
+import { beginJob } from './begin.ts'
+
+const graph = graphOf({ vertices: [{ id: 'a', parallelism: 2 }] })
+const job = jobId('test')
+
+async function storeWith(change?: (head: Head) => Head) {
+  const store = new MemoryHeadStore()
+  const environment = manualEnvironment()
+  const keeper = async () => HeadKeeper.open(store, environment)
+  if (change !== undefined) {
+    const first = await keeper()
+    await beginJob({ keeper: first, graph, job, start: start(3) })
+    await first.update(change)
+  }
+  return {
+    begin: async (wanted?: number) =>
+      beginJob({ keeper: await keeper(), graph, job, start: wanted === undefined ? undefined : start(wanted) }),
+    keeper,
+  }
+}
+
+const summaryOf = ({ outcome, head }: { outcome: string; head: Head }) =>
+  `${outcome}: start ${head.start}, incarnation ${head.incarnation}, from ${head.restoredFrom.kind}, end ${head.end.kind}`
+
+describe('beginning (rules 2 and 28)', () => {
+  const cases: readonly [string, ((head: Head) => Head) | undefined, number | undefined, string][] = [
+    ['the first start of a job', undefined, undefined, 'begun: start 1, incarnation 1, from empty, end none'],
+    ['a start chosen by whoever starts it', undefined, 7, 'begun: start 7, incarnation 1, from empty, end none'],
+    ['the same start again', (head) => head, undefined, 'begun: start 3, incarnation 2, from empty, end none'],
+    ['a suspended start, by the same command', close, undefined, 'begun: start 4, incarnation 2, from empty, end none'],
+    ['a suspended start, restarted as it was', close, 3, 'ended: start 3, incarnation 1, from empty, end suspended'],
+    ['a failed start', (head) => fail(head, 'why'), undefined, 'ended: start 3, incarnation 1, from empty, end failed'],
+    [
+      'a cancelled start, with a later one asked for',
+      (head) => cancel(head, { deleted: false }),
+      4,
+      'begun: start 4, incarnation 2, from empty, end none',
+    ],
+    ['a start lower than that of HEAD', (head) => head, 2, 'ended: start 3, incarnation 1, from empty, end none'],
+  ]
+  for (const [what, change, wanted, expected] of cases) {
+    it(`${what}: ${expected}`, async () => {
+      const { begin } = await storeWith(change)
+      expect(summaryOf(await begin(wanted))).toBe(expected)
+    })
+  }
+
+  it("the next start begins at HEAD's restore point, keeps what is unconfirmed, and its ids go on", async () => {
+    const manifest: ManifestRef = {
+      id: checkpointId(5),
+      kind: 'checkpoint',
+      path: manifestKey(checkpointId(5), 'checkpoint'),
+      start: start(3),
+      completedAtMs: 0,
+      bytes: 1,
+    }
+    const { begin } = await storeWith((head) =>
+      close(completeCheckpoint(reserveIds(head, 1000).head, { manifest, retainedMax: 1, commitsPending: true })),
+    )
+    const begun = await begin()
+    expect(summaryOf(begun)).toBe('begun: start 4, incarnation 2, from manifest, end none')
+    expect(begun.head.unconfirmed).toEqual(manifest)
+    expect(begun.head.reservedIds).toBe(1000)
+  })
+
+  it('refuses the HEAD of another job', async () => {
+    const { keeper } = await storeWith((head) => head)
+    await expect(beginJob({ keeper: await keeper(), graph, job: jobId('other'), start: undefined })).rejects.toThrow(
+      /MR-O17/,
+    )
+  })
+})

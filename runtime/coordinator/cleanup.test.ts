@@ -1,0 +1,192 @@
+import { describe, expect, it } from 'vitest'
+import { checkpointId, incarnation, jobId, start } from '../base/ids.ts'
+import { encodeManifest, fromCollected } from '../checkpoint/manifest.ts'
+import { graphOf } from '../checkpoint/test-graph.ts'
+import { collectedOf, listOf, subtaskSnapshot, transaction } from '../checkpoint/test-snapshots.ts'
+import { completeCheckpoint, newJob, reserveIds } from '../storage/head.ts'
+import { HeadKeeper } from '../storage/head-keeper.ts'
+import type { ObjectKey } from '../storage/contract.ts'
+import { MemoryHeadStore, MemoryObjectStore } from '../storage/memory-store.ts'
+import { checkpointDataKey, manifestKey } from '../storage/paths.ts'
+import { manualEnvironment } from '../testkit/manual-clock.ts'
+import type { CompletedSnapshot } from './checkpointing.ts'
+import { objectsOfCollected } from './checkpointing.ts'
+import { Cleanup } from './cleanup.ts'
+import type { Commits } from './commits.ts'
+import type { Execution } from './execution.ts'
+
+const graph = graphOf({ vertices: [{ id: 'sums' }] })
+const snapshotWith = (objects: readonly string[], names: readonly string[] = []) =>
+  subtaskSnapshot({
+    sums: {
+      operatorState: Object.fromEntries(objects.map((object, index) => [`list ${index}`, listOf('union', object)])),
+      committables: names.map((name) => transaction(name, 1)),
+    },
+  })
+
+async function subject() {
+  const environment = manualEnvironment()
+  const heads = new MemoryHeadStore()
+  const keeper = await HeadKeeper.open(heads, environment)
+  await keeper.begin(() => newJob({ job: jobId('job'), start: start(1), parallelism: 1, maxParallelism: 8 }))
+  await keeper.update((head) => reserveIds(head, 1000).head)
+  const store = new MemoryObjectStore()
+  const deletions: string[] = []
+  const remove = store.delete.bind(store)
+  store.delete = async (keys) => {
+    deletions.push(...keys)
+    await remove(keys)
+  }
+  const swept: (ReadonlySet<string> | undefined)[] = []
+  let quiet: () => Promise<void> = async () => undefined
+  const commits = {
+    sweep: async (kept: () => Promise<ReadonlySet<string> | undefined>) => void swept.push(await kept()),
+  } as unknown as Commits
+  const cleanup = new Cleanup({
+    store,
+    keeper,
+    environment,
+    incarnation: incarnation(1),
+    commits,
+    execution: {} as Execution,
+    quiet: () => quiet(),
+  })
+  const put = async (...keys: string[]) => {
+    for (const key of keys) await store.create(key as ObjectKey, new Uint8Array([1]))
+  }
+  /** Completes `id`, which uses these objects, retaining one checkpoint. */
+  const complete = async (
+    id: number,
+    objects: readonly string[],
+    names: readonly string[] = [],
+  ): Promise<CompletedSnapshot> => {
+    await put(...objects)
+    const collected = { ...collectedOf(graph, () => snapshotWith(objects, names)), id: checkpointId(id) }
+    const manifest = {
+      id: checkpointId(id),
+      kind: 'checkpoint' as const,
+      path: manifestKey(checkpointId(id), 'checkpoint'),
+      start: start(1),
+      completedAtMs: 0,
+      bytes: 0,
+    }
+    await store.create(
+      manifest.path,
+      encodeManifest(
+        fromCollected(collected, {
+          job: jobId('job'),
+          start: start(1),
+          incarnation: incarnation(1),
+          graph,
+          enumerators: new Map(),
+        }),
+      ),
+    )
+    const answer = await keeper.update((head) =>
+      completeCheckpoint(head, { manifest, retainedMax: 1, commitsPending: names.length > 0 }),
+    )
+    return { head: answer.head, manifest, collected, durationMs: 1 }
+  }
+  const clean = (completed: CompletedSnapshot) =>
+    cleanup.afterCompleted(completed, objectsOfCollected(completed.collected))
+  return {
+    cleanup,
+    complete,
+    clean,
+    store,
+    put,
+    keeper,
+    heads,
+    deletions,
+    swept,
+    environment,
+    setQuiet: (next: () => Promise<void>) => (quiet = next),
+    keys: () => store.list(''),
+  }
+}
+
+const data = (id: number, name: string): string => checkpointDataKey(checkpointId(id), name)
+
+describe('clean-up after a completed checkpoint', () => {
+  it('deletes what retention dropped, data first and the manifest last, then takes it out of HEAD (rule 7)', async () => {
+    const { complete, clean, deletions, keeper, keys } = await subject()
+    await clean(await complete(5, [data(5, 'x'), data(5, 'y')]))
+    expect(deletions).toEqual([])
+    await clean(await complete(7, [data(7, 'z')]))
+    expect(deletions).toEqual([data(5, 'x'), data(5, 'y'), 'chk-5/_metadata'])
+    expect((await keeper.read())!.discarding).toEqual([])
+    expect(await keys()).toEqual(['chk-7/_metadata', data(7, 'z')])
+  })
+
+  it('spares what a retained one still uses, and takes uploads that nobody acknowledged', async () => {
+    const { complete, clean, keys, put } = await subject()
+    await clean(await complete(5, [data(5, 'final'), data(5, 'x')]))
+    await put(data(5, 'unacknowledged'))
+    await clean(await complete(7, [data(5, 'final')]))
+    expect(await keys()).toEqual(['chk-5/final', 'chk-7/_metadata'])
+  })
+
+  it('deletes state of an aborted snapshot only after a later one has completed, and only what that one does not use (R8, B14)', async () => {
+    const { complete, clean, cleanup, put, keys } = await subject()
+    await put(data(3, 'lost'), data(3, 'reused'), data(3, 'unseen'), 'chk-3/_metadata')
+    cleanup.orphans.aborted(checkpointId(3))
+    cleanup.orphans.add(checkpointId(3), snapshotWith([data(3, 'lost'), data(3, 'reused')]))
+    await clean(await complete(2, [data(2, 'x')]))
+    expect(await keys()).toContain(data(3, 'lost'))
+    await clean(await complete(4, [data(3, 'reused')]))
+    expect(await keys()).toEqual([data(3, 'reused'), 'chk-4/_metadata'])
+    // A late acknowledgement of it.
+    await put(data(3, 'late'))
+    cleanup.orphans.add(checkpointId(3), snapshotWith([data(3, 'late')]))
+    await clean(await complete(6, [data(6, 'y')]))
+    expect(await keys()).toEqual(['chk-6/_metadata', data(6, 'y')].toSorted())
+  })
+
+  it('deletes nothing when a manifest that HEAD names cannot be read, and goes on the next time', async () => {
+    const { complete, clean, store, deletions, environment, keys } = await subject()
+    await clean(await complete(5, [data(5, 'x')]))
+    const read = store.read.bind(store)
+    store.read = async () => undefined
+    const completed = await complete(7, [data(7, 'y')])
+    await clean(completed)
+    expect(deletions).toEqual([])
+    expect(environment.lines.map(({ message }) => message)).toEqual([expect.stringContaining('cleaning up failed')])
+    store.read = read
+    await clean(completed)
+    expect(await keys()).toEqual(['chk-7/_metadata', data(7, 'y')])
+  })
+
+  it('is not the business of a coordinator that was overtaken, nor of one that has ended', async () => {
+    const { complete, clean, heads, environment, deletions, swept, cleanup } = await subject()
+    await complete(5, [data(5, 'x')])
+    const completed = await complete(7, [data(7, 'y')])
+    const other = await HeadKeeper.open(heads, environment)
+    await other.begin((head) => ({ ...head!, incarnation: incarnation(2) }))
+    await clean(completed)
+    await cleanup.sweep()
+    expect([deletions, swept]).toEqual([[], [undefined]])
+    cleanup.close()
+    await cleanup.sweep()
+    expect(swept).toHaveLength(1)
+  })
+
+  it('sweeps with the transactions of the restore point, but only once nothing is on its way to HEAD (rule 24)', async () => {
+    const { complete, cleanup, swept, setQuiet } = await subject()
+    await complete(5, [], ['t5'])
+    // A snapshot is fully acknowledged while the sweep lists; what it holds of an attempt that was given up must be seen.
+    setQuiet(async () => void (await complete(6, [], ['t5', 't6'])))
+    await cleanup.sweep()
+    expect(swept.map((kept) => [...kept!])).toEqual([['t5', 't6']])
+  })
+})
+
+describe('orphans', () => {
+  it('are forgotten oldest first beyond their bound: leaving a file is safe', async () => {
+    const { cleanup, complete, clean, put, keys } = await subject()
+    await put(data(1, 'first'))
+    cleanup.orphans.add(checkpointId(1), snapshotWith([data(1, 'first')]))
+    for (let n = 0; n < 10_000; n++) cleanup.orphans.add(checkpointId(2), snapshotWith([data(2, `n${n}`)]))
+    await clean(await complete(5, []))
+    expect(await keys()).toEqual([data(1, 'first'), 'chk-5/_metadata'])
+  })
+})

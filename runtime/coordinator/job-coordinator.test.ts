@@ -1,0 +1,406 @@
+import { describe, expect, it } from 'vitest'
+import { incarnation, jobId } from '../base/ids.ts'
+import type { SlotId } from '../base/ids.ts'
+import { SnapshotDownloader } from '../checkpoint/snapshot-reader.ts'
+import { SnapshotUploader } from '../checkpoint/snapshot-writer.ts'
+import { ledgerSink } from '../connectors/ledger.ts'
+import type { LedgerSystem } from '../connectors/ledger.ts'
+import { MemoryLedger } from '../connectors/memory-ledger.ts'
+import { sequence, sequenceRecordSchema } from '../connectors/sequence.ts'
+import { monotonic } from '../connectors/watermarks.ts'
+import type { ControlLink, FromSlot, SlotProvider, ToSlot } from '../control/contract.ts'
+import { buildGraph } from '../job/build-graph.ts'
+import type { JobGraph, JobSettings } from '../job/contract.ts'
+import { defineJob } from '../job/define-job.ts'
+import type { FrameTransport } from '../network/contract.ts'
+import type { ObjectKey } from '../storage/contract.ts'
+import { close, restorePointOf } from '../storage/head.ts'
+import { HeadKeeper } from '../storage/head-keeper.ts'
+import { MemoryFiles } from '../storage/memory-files.ts'
+import { MemoryHeadStore, MemoryObjectStore } from '../storage/memory-store.ts'
+import { manualEnvironment } from '../testkit/manual-clock.ts'
+import { Slot } from '../worker/slot.ts'
+import { JobCoordinator } from './job-coordinator.ts'
+import type { JobOutcome } from './job-coordinator.ts'
+
+const splits = 2
+const perSplit = 300
+
+interface JobOptions {
+  /** Called for every record in every attempt. */
+  readonly onRecord?: (n: number) => void
+  readonly settings?: Partial<JobSettings>
+}
+
+/** What outlives coordinators and slots, all in one thread over manual time. */
+class Cluster {
+  readonly environment = manualEnvironment()
+  readonly heads = new MemoryHeadStore()
+  readonly objects = new MemoryObjectStore()
+  readonly ledger = new MemoryLedger()
+  /** Replaces what slots see of the ledger. */
+  system: LedgerSystem = this.ledger
+  readonly slots = new Map<SlotId, { readonly slot: Slot | undefined; readonly end: (reason: string) => void }>()
+  readonly restarts: string[] = []
+  checkpoints = 0
+  onRecord: (n: number) => void = () => undefined
+  /** The graph that a slot builds, if it is not the coordinator's. */
+  graphOfSlots: JobGraph | undefined
+  readonly #listeners = new Map<string, (bytes: Uint8Array) => void>()
+
+  graph({ settings = {} }: JobOptions = {}): JobGraph {
+    const job = defineJob((env) => {
+      env.config.checkpointIntervalMs = 100
+      env.config.restartStrategy = { type: 'fixed-delay', attempts: 3, delayMs: 10 }
+      env
+        .source(sequence({ splits, perSplit, ratePerSecond: 400 }), { uid: 'numbers', watermarks: monotonic() })
+        .keyBy(({ split }) => split)
+        .process(
+          { process: (record, { emit }) => (this.onRecord(record.n), emit(record)) },
+          { schema: sequenceRecordSchema },
+        )
+        .uid('checked')
+        .sinkTo(
+          ledgerSink({
+            append: (name, entries) => this.system.append(name, entries),
+            preCommit: (name) => this.system.preCommit(name),
+            commit: (name) => this.system.commit(name),
+            abort: (name) => this.system.abort(name),
+            list: () => this.system.list(),
+          }),
+        )
+        .uid('ledger')
+    })
+    return buildGraph(job, { name: 'whole', parallelism: 2, settings })
+  }
+
+  coordinator(options: JobOptions = {}): JobCoordinator {
+    const { environment, objects: store } = this
+    const graph = this.graph(options)
+    return new JobCoordinator({
+      graph,
+      job: jobId('whole'),
+      start: undefined,
+      environment,
+      files: new MemoryFiles(),
+      store,
+      head: this.heads,
+      slots: this.#provider(graph),
+      snapshotWriter: new SnapshotUploader({ store, environment, writers: 3 }),
+      snapshotReader: new SnapshotDownloader({ store, environment }),
+      observer: {
+        checkpointCompleted: () => void this.checkpoints++,
+        restarting: ({ message }) => void this.restarts.push(message),
+      },
+    })
+  }
+
+  async head() {
+    return (await (await HeadKeeper.open(this.heads, this.environment)).read())!
+  }
+
+  /** Lets turns and time pass until `until`, or for so long. */
+  async pass(ms: number, until: () => boolean = () => false): Promise<boolean> {
+    const { clock, executor } = this.environment
+    const endMs = clock.nowMs() + ms
+    for (;;) {
+      await executor.runAllSettled()
+      if (until()) return true
+      const next = clock.untilNextMs
+      if (next === undefined || clock.nowMs() + next > endMs) return false
+      await clock.advanceSettled(next)
+    }
+  }
+
+  /** Runs to the end of `run`; a rejection comes back as its text. */
+  async ended(run: Promise<JobOutcome>, ms = 600_000): Promise<JobOutcome | string> {
+    let outcome: JobOutcome | string | undefined
+    run.then(
+      (value) => (outcome = value),
+      (error: unknown) => (outcome = String(error)),
+    )
+    await this.pass(ms, () => outcome !== undefined)
+    return outcome ?? 'never ended'
+  }
+
+  expectExact(): void {
+    const seen = this.ledger.entries.map(({ split, n }) => `${split}/${n}`)
+    expect(seen.length, 'no record twice').toBe(new Set(seen).size)
+    expect(seen.length, 'no record lost').toBe(splits * perSplit)
+    for (let split = 0; split < splits; split++) {
+      const numbers = this.ledger.entries.filter((entry) => entry.split === split).map(({ n }) => n)
+      expect(numbers, 'in order').toEqual(numbers.toSorted((left, right) => left - right))
+    }
+  }
+
+  #provider(graph: JobGraph): SlotProvider {
+    const { environment, objects: store } = this
+    return {
+      start: (id) => {
+        const { near, far, lose } = linkPair(environment)
+        const transport = this.#transport()
+        environment.executor.post(() => {
+          const slot = new Slot({
+            slot: id,
+            job: jobId('whole'),
+            graph: this.graphOfSlots ?? graph,
+            environment,
+            files: new MemoryFiles(),
+            transport: transport.transport,
+            control: far,
+            snapshotWriter: new SnapshotUploader({ store, environment, writers: 3 }),
+            snapshotReader: new SnapshotDownloader({ store, environment }),
+          })
+          this.slots.set(id, { slot, end: (reason) => (transport.close(), this.slots.delete(id), lose(reason)) })
+        })
+        return near
+      },
+      terminate: async (id) => this.slots.get(id)?.end('ended'),
+    }
+  }
+
+  #transport(): { readonly transport: FrameTransport; readonly close: () => void } {
+    let open = true
+    const transport: FrameTransport = {
+      subscribe: (subject, onMessage) => {
+        this.#listeners.set(subject, (bytes) => open && onMessage(bytes))
+        return { close: () => void this.#listeners.delete(subject) }
+      },
+      send: ({ subject }, bytes) => {
+        const copy = bytes.slice()
+        if (open) this.environment.executor.post(() => this.#listeners.get(subject)?.(copy))
+      },
+    }
+    return { transport, close: () => (open = false) }
+  }
+}
+
+interface LinkEnd<Out, In> {
+  onMessage: ((message: In) => void) | undefined
+  onLost: ((reason: string) => void) | undefined
+  closed: boolean
+  deliver: ((message: Out) => void) | undefined
+}
+
+/** Two ends of a control link; each message arrives in a later turn, in order, or not at all after the loss. */
+function linkPair(environment: ReturnType<typeof manualEnvironment>) {
+  let lost = false
+  const end = <Out, In>() => {
+    const state: LinkEnd<Out, In> = { onMessage: undefined, onLost: undefined, closed: false, deliver: undefined }
+    const link: ControlLink<Out, In> = {
+      send: (message) => {
+        const copy = structuredClone(message)
+        if (!lost && !state.closed) environment.executor.post(() => state.deliver?.(copy))
+      },
+      onMessage: (callback) => void (state.onMessage = callback),
+      onLost: (callback) => void (state.onLost = callback),
+      close: () => void (state.closed = true),
+    }
+    return { state, link }
+  }
+  const near = end<ToSlot, FromSlot>()
+  const far = end<FromSlot, ToSlot>()
+  near.state.deliver = (message) => void (!lost && !far.state.closed && far.state.onMessage?.(message))
+  far.state.deliver = (message) => void (!lost && !near.state.closed && near.state.onMessage?.(message))
+  const lose = (reason: string): void => {
+    if (lost) return
+    lost = true
+    far.state.onLost?.(reason)
+    environment.executor.post(() => void (!near.state.closed && near.state.onLost?.(reason)))
+  }
+  return { near: near.link, far: far.link, lose }
+}
+
+describe('a whole job', () => {
+  it('runs to its end with every record exactly once, and HEAD says finished with nothing left to confirm (rule 3)', async () => {
+    const cluster = new Cluster()
+    expect(await cluster.ended(cluster.coordinator().run())).toEqual({ kind: 'finished' })
+    cluster.expectExact()
+    expect(await cluster.head()).toMatchObject({ end: { kind: 'finished' }, unconfirmed: undefined, restarts: 0 })
+    expect(cluster.checkpoints).toBeGreaterThan(3)
+    expect(cluster.slots.size).toBe(0)
+    expect(await cluster.ledger.list()).toEqual([])
+  })
+
+  it('also without periodic checkpoints: the last one is taken because only sinks wait', async () => {
+    const cluster = new Cluster()
+    const run = cluster.coordinator({ settings: { checkpointIntervalMs: undefined } }).run()
+    expect(await cluster.ended(run)).toEqual({ kind: 'finished' })
+    cluster.expectExact()
+  })
+
+  it('goes on exactly after a slot was lost, after a failing record, and after a failing clean-up', async () => {
+    const cluster = new Cluster()
+    const run = cluster.coordinator().run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 2)
+    cluster.slots.values().next().value!.end('its thread ended')
+    await cluster.pass(60_000, () => cluster.checkpoints === 4)
+    cluster.environment.failpoints.throwAt('coordinator.discard.before', new Error('no clean-up'))
+    let once = true
+    cluster.onRecord = () => {
+      if (once && !(once = false)) throw new Error('bad record')
+    }
+    expect(await cluster.ended(run)).toEqual({ kind: 'finished' })
+    cluster.expectExact()
+    expect(cluster.restarts).toEqual([expect.stringContaining('MR-O11'), expect.stringContaining('bad record')])
+    expect((await cluster.head()).restarts).toBe(2)
+  })
+
+  it('has one owner: a coordinator that was overtaken finds itself fenced at its next swap, and its tasks end', async () => {
+    const cluster = new Cluster()
+    const first = cluster.coordinator().run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 2)
+    const second = cluster.coordinator().run()
+    expect(await cluster.ended(first)).toMatchObject({ kind: 'fenced', head: { incarnation: 2 } })
+    expect(await cluster.ended(second)).toEqual({ kind: 'finished' })
+    cluster.expectExact()
+  })
+})
+
+describe('the ends of a job', () => {
+  it('suspended: no new permit, what was permitted is committed, and the same command goes on from there', async () => {
+    const cluster = new Cluster()
+    // Commits hang in the slots, so that one is permitted and not done when the job is suspended.
+    let hang = true
+    cluster.system = Object.assign(Object.create(cluster.ledger) as MemoryLedger, {
+      append: (...args: Parameters<MemoryLedger['append']>) => cluster.ledger.append(...args),
+      preCommit: (name: string) => cluster.ledger.preCommit(name),
+      abort: (name: string) => cluster.ledger.abort(name),
+      list: () => cluster.ledger.list(),
+      commit: (name: string) => (hang ? new Promise<never>(() => undefined) : cluster.ledger.commit(name)),
+    })
+    const coordinator = cluster.coordinator()
+    const run = coordinator.run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 3)
+    expect(cluster.ledger.entries).toEqual([])
+    hang = false
+    coordinator.suspend()
+    expect(await cluster.ended(run)).toEqual({ kind: 'suspended' })
+    expect(cluster.ledger.entries.length).toBeGreaterThan(0)
+    expect(await cluster.head()).toMatchObject({ end: { kind: 'suspended' }, unconfirmed: undefined })
+    expect(cluster.slots.size).toBe(0)
+    expect(await cluster.ended(cluster.coordinator().run())).toEqual({ kind: 'finished' })
+    expect((await cluster.head()).start).toBe(2)
+    cluster.expectExact()
+  })
+
+  it('closed by somebody else: the tasks are cancelled, and what HEAD permits is committed (rule 5)', async () => {
+    const cluster = new Cluster()
+    const run = cluster.coordinator().run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 2)
+    await (await HeadKeeper.open(cluster.heads, cluster.environment)).amend(close)
+    expect(await cluster.ended(run)).toMatchObject({ kind: 'ended', head: { end: { kind: 'suspended' } } })
+    expect([cluster.slots.size, (await cluster.head()).unconfirmed]).toEqual([0, undefined])
+    expect(await cluster.ended(cluster.coordinator().run())).toEqual({ kind: 'finished' })
+    cluster.expectExact()
+  })
+
+  it('cancelled while a restart waits: at once', async () => {
+    const cluster = new Cluster()
+    const coordinator = cluster.coordinator({
+      settings: { restartStrategy: { type: 'fixed-delay', attempts: 3, delayMs: 100_000 } },
+    })
+    const run = coordinator.run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 2)
+    cluster.slots.values().next().value!.end('its thread ended')
+    await cluster.pass(1_000)
+    coordinator.cancel()
+    expect(await cluster.ended(run, 5_000)).toEqual({ kind: 'cancelled' })
+    expect((await cluster.head()).end).toEqual({ kind: 'cancelled' })
+  })
+
+  it('failed for good when the restart strategy gives up, with its cause and what to do', async () => {
+    const cluster = new Cluster()
+    cluster.onRecord = (n) => {
+      if (n === 50) throw new Error('bad record')
+    }
+    const outcome = await cluster.ended(cluster.coordinator().run())
+    expect(outcome).toMatchObject({ kind: 'failed', reason: expect.stringMatching(/MR-O01.*3 times.*bad record/s) })
+    expect((await cluster.head()).end).toMatchObject({ kind: 'failed', reason: expect.stringContaining('bad record') })
+    expect(cluster.restarts).toHaveLength(3)
+    expect((await cluster.head()).unconfirmed).toBeUndefined()
+  })
+
+  it('too many failed checkpoints are a failure of the job like another (R7)', async () => {
+    const cluster = new Cluster()
+    const run = cluster.coordinator({ settings: { tolerableFailures: 1 } }).run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 2)
+    const create = cluster.objects.create.bind(cluster.objects)
+    cluster.objects.create = async () => {
+      throw new Error('store down')
+    }
+    await cluster.pass(60_000, () => cluster.restarts.length === 1)
+    cluster.objects.create = create
+    expect(cluster.restarts).toEqual([expect.stringMatching(/MR-O02.*2 checkpoints.*store down/s)])
+    expect(await cluster.ended(run)).toEqual({ kind: 'finished' })
+    cluster.expectExact()
+  })
+})
+
+describe('a job that cannot begin again', () => {
+  it('says so and ends nothing when its restore point is missing: brought back, the same command goes on exactly', async () => {
+    const cluster = new Cluster()
+    const coordinator = cluster.coordinator()
+    const run = coordinator.run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 3)
+    coordinator.suspend()
+    await cluster.ended(run)
+    const point = restorePointOf(await cluster.head())
+    const path: ObjectKey = point.kind === 'manifest' ? point.manifest.path : ('' as ObjectKey)
+    const manifest = (await cluster.objects.read(path))!
+    await cluster.objects.delete([path])
+    expect(await cluster.ended(cluster.coordinator().run())).toMatch(/MR-O20.*MR-O18/s)
+    expect((await cluster.head()).end).toEqual({ kind: 'none' })
+    await cluster.objects.create(path, manifest)
+    expect(await cluster.ended(cluster.coordinator().run())).toEqual({ kind: 'finished' })
+    cluster.expectExact()
+  })
+
+  it('likewise when its slots build another graph; a new job that cannot begin has failed', async () => {
+    const cluster = new Cluster()
+    const coordinator = cluster.coordinator()
+    const run = coordinator.run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 3)
+    coordinator.suspend()
+    await cluster.ended(run)
+    cluster.graphOfSlots = { ...cluster.graph(), hash: 'another' }
+    expect(await cluster.ended(cluster.coordinator().run())).toMatch(/MR-O20.*MR-O14/s)
+    expect((await cluster.head()).end).toEqual({ kind: 'none' })
+    const fresh = new Cluster()
+    fresh.graphOfSlots = cluster.graphOfSlots
+    expect(await fresh.ended(fresh.coordinator().run())).toMatchObject({
+      kind: 'failed',
+      reason: expect.stringContaining('MR-O14'),
+    })
+  })
+
+  it('does not give committed transactions to its sinks again: whoever took them away may have done so', async () => {
+    const cluster = new Cluster()
+    const coordinator = cluster.coordinator()
+    const run = coordinator.run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 3)
+    coordinator.suspend()
+    await cluster.ended(run)
+    const commits: string[] = []
+    let runs = false
+    cluster.system = Object.assign(Object.create(cluster.ledger) as MemoryLedger, {
+      append: (...args: Parameters<MemoryLedger['append']>) => ((runs = true), cluster.ledger.append(...args)),
+      preCommit: (name: string) => cluster.ledger.preCommit(name),
+      abort: (name: string) => cluster.ledger.abort(name),
+      list: () => cluster.ledger.list(),
+      commit: (name: string) => (runs || commits.push(name), cluster.ledger.commit(name)),
+    })
+    expect(await cluster.ended(cluster.coordinator().run())).toEqual({ kind: 'finished' })
+    expect(commits).toEqual([])
+    cluster.expectExact()
+  })
+
+  it('is told that it has ended when its start has, and another incarnation is not raised', async () => {
+    const cluster = new Cluster()
+    await cluster.ended(cluster.coordinator().run())
+    expect(await cluster.ended(cluster.coordinator().run())).toMatchObject({
+      kind: 'ended',
+      head: { incarnation: incarnation(1), end: { kind: 'finished' } },
+    })
+  })
+})
