@@ -73,7 +73,7 @@ describe('progress', () => {
       backpressured: 0.126,
     }
     expect(progressLine(figures, { id: 7, durationMs: 1_250 })).toBe(
-      '1,234,567 records | 400,000/s | event time 2001-01-31T12:00:00Z | checkpoint 7 in 1.3 s | 13 % backpressured',
+      '400,000/s | event time 2001-01-31 12:00 | checkpoint 7 in 1.3 s | backpressure 13 % | 1,234,567 records',
     )
     expect(progressLine({ ...figures, watermark: undefined }, undefined)).toContain(
       'event time unknown | no checkpoint yet',

@@ -78,16 +78,17 @@ function since(last: number, now: number): number {
   return now < last ? now : now - last
 }
 
+/** The most telling first: a terminal of 80 columns shows all but the sum. */
 export function progressLine(figures: ProgressFigures, checkpoint: CompletedCheckpoint | undefined): string {
   const { records, recordsPerSecond, watermark, backpressured } = figures
   return [
-    `${grouped(records)} records`,
     `${grouped(Math.round(recordsPerSecond))}/s`,
     `event time ${formatWatermark(watermark)}`,
     checkpoint === undefined
       ? 'no checkpoint yet'
       : `checkpoint ${checkpoint.id} in ${formatDuration(checkpoint.durationMs)}`,
-    `${Math.round(backpressured * 100)} % backpressured`,
+    `backpressure ${Math.round(backpressured * 100)} %`,
+    `${grouped(records)} records`,
   ].join(' | ')
 }
 
@@ -103,5 +104,5 @@ function formatWatermark(watermark: number | undefined): string {
   if (watermark === undefined) return 'unknown'
   if (watermark >= MAX_WATERMARK) return 'at its end'
   const date = new Date(watermark)
-  return Number.isNaN(date.getTime()) ? String(watermark) : `${date.toISOString().slice(0, 19)}Z`
+  return Number.isNaN(date.getTime()) ? String(watermark) : date.toISOString().slice(0, 16).replace('T', ' ')
 }

@@ -125,7 +125,7 @@ class Run {
     const figures = this.#update(progress, local)
     if (figures === undefined || this.#suspending) return
     const line = progressLine(figures, this.#checkpoint)
-    if (this.#terminal.isInteractive) this.#terminal.setStatus(`${local.identity.job}: ${line}`)
+    if (this.#terminal.isInteractive) this.#terminal.setStatus(line)
     else this.#terminal.say(line)
   }
 

@@ -23,7 +23,7 @@ import { loadJob } from './job-module.ts'
 import { NodeFiles } from './platform/node-files.ts'
 import { realEnvironment } from './platform/real-environment.ts'
 import type { LogSink } from './platform/real-environment.ts'
-import { ThreadSlots } from './thread-slots.ts'
+import { ThreadSlots } from './platform/thread-slots.ts'
 
 export interface LocalJobOptions {
   /** Absolute. */

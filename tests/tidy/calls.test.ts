@@ -50,7 +50,7 @@ const bans: readonly Ban[] = [
   { what: 'the real disk', pattern: /'(node:)?fs(\/promises)?'/, instead: 'a FileSystem' },
   {
     what: 'sockets, threads and processes',
-    pattern: /'(node:)?(net|http|https|http2|tls|dgram|dns|child_process|worker_threads|cluster)'/,
+    pattern: /from '(node:)?(net|http|https|http2|tls|dgram|dns|child_process|worker_threads|cluster)'/,
     instead: 'a transport or a slot provider',
   },
   { what: 'output to the console', pattern: /\bconsole\.|\bprocess\.std(out|err)\b/, instead: 'environment.log' },

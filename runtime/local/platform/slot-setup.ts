@@ -1,9 +1,9 @@
 // What a slot's thread is started with. Structured-cloneable.
 
 import type { MessagePort } from 'node:worker_threads'
-import type { JobId, SlotId } from '../base/ids.ts'
-import type { JobSettings } from '../job/contract.ts'
-import type { FailpointPlan } from './failpoint-plan.ts'
+import type { JobId, SlotId } from '../../base/ids.ts'
+import type { JobSettings } from '../../job/contract.ts'
+import type { FailpointPlan } from '../failpoint-plan.ts'
 
 export interface SlotSetup {
   readonly slot: SlotId

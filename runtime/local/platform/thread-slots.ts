@@ -1,11 +1,11 @@
 // Slots as threads of this process, each joined to each by a port.
 
 import { MessageChannel, Worker } from 'node:worker_threads'
-import type { Environment } from '../base/environment.ts'
-import type { SlotId } from '../base/ids.ts'
-import type { ControlLink, FromSlot, SlotProvider, ToSlot } from '../control/contract.ts'
-import { createDirectLink } from '../control/direct-link.ts'
-import type { LogSink } from './platform/real-environment.ts'
+import type { Environment } from '../../base/environment.ts'
+import type { SlotId } from '../../base/ids.ts'
+import type { ControlLink, FromSlot, SlotProvider, ToSlot } from '../../control/contract.ts'
+import { createDirectLink } from '../../control/direct-link.ts'
+import type { LogSink } from './real-environment.ts'
 import type { PeerMessage, SlotSetup } from './slot-setup.ts'
 
 const entry = new URL(import.meta.url.endsWith('.ts') ? './slot-main.ts' : './slot-main.js', import.meta.url)
