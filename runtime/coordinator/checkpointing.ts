@@ -21,6 +21,7 @@ import { idBlockSize } from './checkpoint-ids.ts'
 import type { Overtaken } from './commits.ts'
 import { within } from './deadline.ts'
 import type { Enumerators } from './enumerators.ts'
+import type { CompletedSnapshot } from './coordinator-contract.ts'
 import { coordinatorError } from './errors.ts'
 import type { Execution } from './execution.ts'
 
@@ -50,13 +51,6 @@ export interface CheckpointingOptions {
   readonly onOvertaken: (answer: Overtaken) => void
   /** HEAD could not be changed and stays unclear, or an invariant is broken: the coordinator cannot go on. */
   readonly onBroken: (error: unknown) => void
-}
-
-export interface CompletedSnapshot {
-  readonly head: Head
-  readonly manifest: ManifestRef
-  readonly collected: CollectedSnapshot
-  readonly durationMs: number
 }
 
 export class Checkpointing {

@@ -129,14 +129,12 @@ describe('an execution', () => {
     const { slots, failures, messages, run, register } = subject()
     register('0#2.1')
     slots.get('0#2.1')!.lose('its thread ended')
-    slots
-      .get('0#2.1')!
-      .say({
-        type: 'failed',
-        task: undefined,
-        attempt: undefined,
-        error: { name: 'Error', message: 'late', stack: undefined, code: undefined, retry: true },
-      })
+    slots.get('0#2.1')!.say({
+      type: 'failed',
+      task: undefined,
+      attempt: undefined,
+      error: { name: 'Error', message: 'late', stack: undefined, code: undefined, retry: true },
+    })
     run('0#2.1', task('a', 0))
     expect(failures).toHaveLength(1)
     expect(failures[0]).toMatchObject({ tasks: [task('a', 0), task('b', 0)], error: { code: 'MR-O11' } })
@@ -170,12 +168,10 @@ describe('an execution', () => {
     register('0#2.1')
     const attempt = execution.attemptOf(task('a', 0))
     const say = (number: number, records: number) =>
-      slots
-        .get('0#2.1')!
-        .say({
-          type: 'report',
-          tasks: [{ task: task('a', 0), attempt: { ...attempt, number }, metrics: { records_in_total: records } }],
-        })
+      slots.get('0#2.1')!.say({
+        type: 'report',
+        tasks: [{ task: task('a', 0), attempt: { ...attempt, number }, metrics: { records_in_total: records } }],
+      })
     say(attempt.number, 5)
     say(attempt.number + 7, 9)
     expect([...execution.tasks.values()][0]!.report?.metrics).toEqual({ records_in_total: 5 })

@@ -21,7 +21,7 @@ import { MemoryHeadStore, MemoryObjectStore } from '../storage/memory-store.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
 import { Slot } from '../worker/slot.ts'
 import { JobCoordinator } from './job-coordinator.ts'
-import type { JobOutcome } from './job-coordinator.ts'
+import type { JobOutcome } from './coordinator-contract.ts'
 
 const splits = 2
 const perSplit = 300

@@ -15,7 +15,8 @@ import { MemorySnapshots } from '../state/conformance-harness.ts'
 import { encodeItems } from '../state/operator-state.ts'
 import { MemoryFiles } from '../storage/memory-files.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
-import { Slot, serializeError } from './slot.ts'
+import { serializeError } from '../control/serialized-error.ts'
+import { Slot } from './slot.ts'
 
 /** One slot with one chained subtask that reads a numbered source; the coordinator is the test. */
 function subject(options: { readonly onRecord?: (n: number) => void } = {}) {

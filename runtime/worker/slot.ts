@@ -6,7 +6,8 @@ import { taskKey } from '../base/ids.ts'
 import type { Attempt, JobId, SlotId, TaskId, TaskKey } from '../base/ids.ts'
 import type { SnapshotReader, SnapshotWriter } from '../checkpoint/contract.ts'
 import { CONTROL_VERSION } from '../control/contract.ts'
-import type { ControlLink, FromSlot, SerializedError, TaskDeployment, ToSlot } from '../control/contract.ts'
+import type { ControlLink, FromSlot, TaskDeployment, ToSlot } from '../control/contract.ts'
+import { serializeError } from '../control/serialized-error.ts'
 import type { JobGraph } from '../job/contract.ts'
 import type { FrameTransport } from '../network/contract.ts'
 import type { FileSystem } from '../storage/contract.ts'
@@ -149,12 +150,4 @@ export class Slot {
       this.#report()
     })
   }
-}
-
-export function serializeError(error: unknown): SerializedError {
-  if (!(error instanceof Error))
-    return { name: 'Error', message: String(error), stack: undefined, code: undefined, retry: true }
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined
-  const retry = 'retry' in error && typeof error.retry === 'boolean' ? error.retry : true
-  return { name: error.name, message: error.message, stack: error.stack, code, retry }
 }

@@ -69,6 +69,8 @@ export function drawShape(random: SeededRandom): JobShape {
   const ending = endingOf(flow, random)
   const idle = flow === 'idle windows'
   const inFlight = idle || (ending !== 'cut' && random.chance(0.5))
+  // An endless job must keep up.
+  const slowTurnMs = inFlight ? random.pick(idle ? [undefined, 4] : [undefined, 4, 15]) : undefined
   return {
     flow,
     ending,
@@ -88,9 +90,10 @@ export function drawShape(random: SeededRandom): JobShape {
     maxParallelism: 8 + random.below(9),
     padBytes: inFlight ? random.pick([0, 1_500, 6_000]) : random.pick([0, 0, 200]),
     creditBytes: inFlight ? random.pick([undefined, 80_000]) : undefined,
-    slowTurnMs: inFlight ? random.pick([undefined, 4, 15]) : undefined,
+    slowTurnMs,
     checkpointIntervalMs: random.pick([100, 250, 600]),
-    checkpointTimeoutMs: random.pick([3_000, 10_000]),
+    // An aligned checkpoint waits until what is buffered was worked through.
+    checkpointTimeoutMs: slowTurnMs === undefined ? random.pick([3_000, 10_000]) : 30_000,
     minPauseMs: random.pick([0, 0, 100]),
     retained: 1 + random.below(3),
     bufferTimeoutMs: random.pick([0, 20, 100]),

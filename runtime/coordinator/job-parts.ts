@@ -1,0 +1,194 @@
+// Puts together what one incarnation of a coordinator consists of, and takes it down again.
+
+import { checkpointId } from '../base/ids.ts'
+import type { CheckpointId, Incarnation, TaskKey, VertexId } from '../base/ids.ts'
+import { createCheckpointCoordinator } from '../checkpoint/coordinator.ts'
+import type { CheckpointCoordinator } from '../checkpoint/coordinator.ts'
+import { topologyOf } from '../checkpoint/topology.ts'
+import type { FromSlot } from '../control/contract.ts'
+import { serializeError } from '../control/serialized-error.ts'
+import type { Head } from '../storage/head-contract.ts'
+import type { HeadKeeper } from '../storage/head-keeper.ts'
+import { ReservedIds } from './checkpoint-ids.ts'
+import { Checkpointing } from './checkpointing.ts'
+import type { CompletedSnapshot } from './coordinator-contract.ts'
+import { Cleanup } from './cleanup.ts'
+import { Commits } from './commits.ts'
+import type { Overtaken } from './commits.ts'
+import type { JobCoordinatorOptions } from './coordinator-contract.ts'
+import { Enumerators } from './enumerators.ts'
+import { coordinatorError } from './errors.ts'
+import { Execution } from './execution.ts'
+import type { Failure } from './execution.ts'
+import type { Interruptions } from './interruptions.ts'
+import { placeTasks } from './placement.ts'
+import type { Placement } from './placement.ts'
+
+/** A savepoint may take longer than a checkpoint; nothing else waits for it but the next trigger. */
+const savepointTimeoutMs = 600_000
+
+export interface IdBlock {
+  readonly from: number
+  readonly to: number
+}
+
+export interface Parts {
+  readonly incarnation: Incarnation
+  readonly keeper: HeadKeeper
+  readonly placement: Placement
+  readonly execution: Execution
+  readonly enumerators: Enumerators
+  readonly commits: Commits
+  readonly core: CheckpointCoordinator
+  readonly checkpointing: Checkpointing
+  readonly cleanup: Cleanup
+  readonly restartsBefore: number
+  readonly newestId: () => CheckpointId
+  /** The restore point of the last restart; undefined: empty. */
+  restoredFrom: CheckpointId | undefined
+  /** That of each subtask's current attempt. */
+  readonly restoredFromOf: Map<TaskKey, CheckpointId | undefined>
+  runningSinceMs: number | undefined
+}
+
+/** What the parts report to whoever runs the job. */
+export interface PartsHooks {
+  readonly onMessage: (message: FromSlot) => void
+  readonly onCompleted: (completed: CompletedSnapshot) => void
+  /** Something changed that may have been the last thing to wait for. */
+  readonly onProgress: () => void
+}
+
+export interface AssembleOptions {
+  readonly options: JobCoordinatorOptions
+  readonly keeper: HeadKeeper
+  readonly head: Head
+  readonly block: IdBlock
+  readonly interruptions: Interruptions
+  readonly hooks: PartsHooks
+}
+
+export function assembleParts({ options, keeper, head, block, interruptions, hooks }: AssembleOptions): Parts {
+  const { graph, job, environment, files, store, slots, snapshotWriter } = options
+  const { settings } = graph
+  const ids = new ReservedIds()
+  ids.add(block)
+  const onOvertaken = (answer: Overtaken): void => interruptions.push({ type: 'overtaken', answer })
+  const onBroken = (error: unknown): void => interruptions.push({ type: 'broken', error })
+  const placement = placeTasks(graph)
+  const execution: Execution = new Execution({
+    graph,
+    job,
+    incarnation: head.incarnation,
+    environment,
+    placement,
+    slots,
+    onMessage: hooks.onMessage,
+    onFailure: (failure) => interruptions.push({ type: 'failure', failure }),
+  })
+  const enumerators = new Enumerators({
+    graph,
+    environment,
+    files,
+    send: (task, message) => execution.send(task, message),
+    fail: (vertex, error) =>
+      interruptions.push({ type: 'failure', failure: enumeratorFailure(vertex, error, execution) }),
+  })
+  const commits = new Commits({
+    graph,
+    job,
+    environment,
+    files,
+    keeper,
+    onAllConfirmed: hooks.onProgress,
+    onOvertaken,
+    onBroken,
+  })
+  const core = createCheckpointCoordinator(
+    topologyOf(graph),
+    {
+      intervalMs: settings.checkpointIntervalMs,
+      timeoutMs: settings.checkpointTimeoutMs,
+      minPauseMs: settings.minPauseMs,
+      savepointTimeoutMs,
+      tolerableFailures: settings.tolerableFailures,
+      maxConcurrent: 1,
+    },
+    ids,
+    environment.planted,
+  )
+  const quiet = (): Promise<void> => checkpointing.quiet()
+  const cleanup = new Cleanup({
+    store,
+    keeper,
+    environment,
+    incarnation: head.incarnation,
+    commits,
+    execution,
+    quiet,
+  })
+  const checkpointing: Checkpointing = new Checkpointing({
+    core,
+    ids,
+    keeper,
+    store,
+    writer: snapshotWriter,
+    environment,
+    graph,
+    job,
+    start: head.start,
+    incarnation: head.incarnation,
+    execution,
+    enumerators,
+    onCompleted: hooks.onCompleted,
+    onStepped: hooks.onProgress,
+    onOrphan: (id, snapshot) => cleanup.orphans.add(id, snapshot),
+    onAborted: (id) => cleanup.orphans.aborted(id),
+    onFailJob: (reason) => interruptions.push({ type: 'failure', failure: checkpointsFailure(reason, placement) }),
+    onOvertaken,
+    onBroken,
+  })
+  execution.renew(placement.tasks.map(({ task }) => task))
+  return {
+    incarnation: head.incarnation,
+    keeper,
+    placement,
+    execution,
+    enumerators,
+    commits,
+    core,
+    checkpointing,
+    cleanup,
+    restartsBefore: head.restarts,
+    restoredFrom: undefined,
+    restoredFromOf: new Map(),
+    runningSinceMs: undefined,
+    newestId: () => checkpointing.newestTriggered ?? checkpointId(block.from - 1),
+  }
+}
+
+export async function takeDownParts(parts: Parts): Promise<void> {
+  parts.checkpointing.close()
+  parts.enumerators.close()
+  parts.commits.close()
+  parts.cleanup.close()
+  await parts.execution.terminateAll()
+}
+
+/** All of the job: what holds its checkpoints back may be anywhere. */
+function checkpointsFailure(reason: string, { tasks }: Placement): Failure {
+  return {
+    tasks: tasks.map(({ task }) => task),
+    slots: new Set(tasks.map(({ slot }) => slot)),
+    error: serializeError(coordinatorError('MR-O02', `${reason}.`)),
+  }
+}
+
+function enumeratorFailure(vertex: VertexId, error: unknown, execution: Execution): Failure {
+  const entries = [...execution.tasks.values()].filter(({ task }) => task.vertex === vertex)
+  return {
+    tasks: entries.map(({ task }) => task),
+    slots: new Set(entries.map(({ slot }) => slot)),
+    error: serializeError(error),
+  }
+}

@@ -1,0 +1,43 @@
+// Rules 2 and 5: an ended start runs nothing; it finishes the commits that HEAD permits, as nobody may be there to do it later.
+
+import type { Head } from '../storage/head-contract.ts'
+import type { HeadKeeper } from '../storage/head-keeper.ts'
+import { Commits } from './commits.ts'
+import type { JobCoordinatorOptions, JobOutcome } from './coordinator-contract.ts'
+import { readPermittedCommits } from './restore.ts'
+
+/** Rejects when they could not be committed: they stay in HEAD. */
+export async function finishCommits(options: JobCoordinatorOptions, keeper: HeadKeeper, head: Head): Promise<void> {
+  if (head.unconfirmed === undefined) return
+  const { graph, job, environment, files } = options
+  const unused = () => undefined
+  const commits = new Commits({
+    graph,
+    job,
+    environment,
+    files,
+    keeper,
+    onAllConfirmed: unused,
+    onOvertaken: unused,
+    onBroken: unused,
+  })
+  await commits.commitWithoutWriters(await readPermittedCommits(options, head.unconfirmed))
+  await commits.confirmAmending(head.unconfirmed.id)
+}
+
+/** The end is written and stays, whatever becomes of the commits: they stand in HEAD, and are tried by whoever is started for it again. */
+export async function finishCommitsAfter(
+  options: JobCoordinatorOptions,
+  keeper: HeadKeeper,
+  outcome: JobOutcome,
+): Promise<void> {
+  if (outcome.kind === 'finished' || outcome.kind === 'fenced') return
+  try {
+    await finishCommits(options, keeper, (await keeper.read())!)
+  } catch (error) {
+    options.environment.log('error', 'permitted commits are left in HEAD', {
+      end: outcome.kind,
+      error: String(error),
+    })
+  }
+}
