@@ -68,8 +68,18 @@ export interface AggregateFunction<In, Accumulator, Out> {
 export type StateDescriptor =
   | { readonly kind: 'value'; readonly name: string; readonly value: TypeInfo<unknown> }
   | { readonly kind: 'list'; readonly name: string; readonly value: TypeInfo<unknown> }
-  | { readonly kind: 'map'; readonly name: string; readonly mapKey: 'string' | 'number'; readonly value: TypeInfo<unknown> }
-  | { readonly kind: 'reducing'; readonly name: string; readonly value: TypeInfo<unknown>; readonly reduce: (left: unknown, right: unknown) => unknown }
+  | {
+      readonly kind: 'map'
+      readonly name: string
+      readonly mapKey: 'string' | 'number'
+      readonly value: TypeInfo<unknown>
+    }
+  | {
+      readonly kind: 'reducing'
+      readonly name: string
+      readonly value: TypeInfo<unknown>
+      readonly reduce: (left: unknown, right: unknown) => unknown
+    }
   | {
       readonly kind: 'aggregating'
       readonly name: string
@@ -124,7 +134,11 @@ export interface KeyedStateBackend {
    * (copy on write); `shouldYield` bounds each of its slices and `nextTurn` resumes it in a later turn.
    * At most one snapshot runs at a time per backend; abort() ends it and frees what it held.
    */
-  snapshot(id: CheckpointId, writer: SnapshotWriter, slices: Slices): { readonly done: Promise<KeyedSnapshot>; abort(): void }
+  snapshot(
+    id: CheckpointId,
+    writer: SnapshotWriter,
+    slices: Slices,
+  ): { readonly done: Promise<KeyedSnapshot>; abort(): void }
   /** Reads only the groups in the range. Before any record. States whose descriptor comes later are kept as bytes and snapshotted again. */
   restore(snapshots: readonly KeyedSnapshot[], reader: SnapshotReader): Promise<void>
   /** For gauges. */

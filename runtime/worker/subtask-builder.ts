@@ -202,7 +202,6 @@ class BuiltSubtask implements Subtask {
       ...range,
       maxParallelism: vertex.maxParallelism,
       freeze: this.#options.graph.settings.freezeRecords,
-      planted: this.#options.environment.planted,
     })
   }
 

@@ -100,6 +100,10 @@ export class JobCluster {
     return [...this.#alive.keys(), ...this.#slots].filter(({ alive }) => alive)
   }
 
+  slots(): readonly SimProcess[] {
+    return [...this.#slots].filter(({ alive }) => alive)
+  }
+
   machines(): readonly Machine[] {
     return this.world.machines.filter(({ processes }) => processes.length > 0)
   }
@@ -113,8 +117,10 @@ export class JobCluster {
   }
 
   /** Another coordinator, whether or not one is running: two at once must not harm. */
-  startAnother(): void {
-    if (this.outcome === undefined) this.#startCoordinator()
+  startAnother(): boolean {
+    if (this.outcome !== undefined) return false
+    this.#startCoordinator()
+    return true
   }
 
   /** Once more for the ended start: only the permitted commits may be left to do. */
@@ -239,7 +245,7 @@ export class JobCluster {
 
   #runSlot(process: SimProcess, slot: SlotId, port: ReturnType<SimNetwork['pair']>[number]): void {
     const { slowTurnMs } = this.shape
-    const isSlow = slowTurnMs !== undefined && this.#random.split(`slowness of ${numberOf(slot)}`).chance(0.5)
+    const isSlow = slowTurnMs !== undefined && this.#random.split(`slowness of ${numberOf(slot)}`).chance(this.shape.sudden ? 1 : 0.5)
     const environment = isSlow ? slowed(process, slowTurnMs) : process.environment
     const store = this.#store.objects(process)
     const link = createLink<FromSlot, ToSlot>({ port, environment, deadlineMs: this.#linkDeadlineMs })

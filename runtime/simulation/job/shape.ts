@@ -17,6 +17,8 @@ export type Ending = 'bounded' | 'quiet' | 'cut'
 export interface JobShape {
   readonly flow: Flow
   readonly ending: Ending
+  /** All splits end as soon as they are read, and what they held is still being worked through for a while. */
+  readonly sudden: boolean
   /** union: two sources, half of the splits each. rebalance: records of a split go different ways to the keyed operator. */
   readonly wiring: 'straight' | 'rebalance' | 'union'
   readonly splits: number
@@ -71,12 +73,14 @@ export function drawShape(random: SeededRandom): JobShape {
   const inFlight = idle || (ending !== 'cut' && random.chance(0.5))
   // An endless job must keep up.
   const slowTurnMs = inFlight ? random.pick(idle ? [undefined, 4] : [undefined, 4, 15]) : undefined
+  const sudden = ending === 'bounded' && slowTurnMs === 15
   return {
     flow,
     ending,
+    sudden,
     wiring,
     splits,
-    perSplit: inFlight ? 60 + random.below(100) : 20 + random.below(30),
+    perSplit: inFlight ? (sudden ? 120 : 60) + random.below(100) : 20 + random.below(30),
     keys: 2 + random.below(8),
     stepMs: 100,
     windowMs: random.pick([300, 500, 1_000]),
@@ -91,7 +95,7 @@ export function drawShape(random: SeededRandom): JobShape {
     padBytes: inFlight ? random.pick([0, 1_500, 6_000]) : random.pick([0, 0, 200]),
     creditBytes: inFlight ? random.pick([undefined, 80_000]) : undefined,
     slowTurnMs,
-    checkpointIntervalMs: random.pick([100, 250, 600]),
+    checkpointIntervalMs: sudden ? 100 : random.pick([100, 250, 600]),
     // An aligned checkpoint waits until what is buffered was worked through.
     checkpointTimeoutMs: slowTurnMs === undefined ? random.pick([3_000, 10_000]) : 30_000,
     minPauseMs: random.pick([0, 0, 100]),

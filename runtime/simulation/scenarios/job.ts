@@ -2,6 +2,7 @@
 
 import { FaultPlan } from '../faults.ts'
 import type { ScenarioModule, ScenarioOptions, ScenarioResult } from '../scenario.ts'
+import { AimedFaults } from '../job/aimed-faults.ts'
 import { JobCluster } from '../job/cluster.ts'
 import { judgeLedger, judgeStore, mayBeSuspended } from '../job/judge.ts'
 import { drawShape } from '../job/shape.ts'
@@ -33,8 +34,9 @@ export const scenario: ScenarioModule['scenario'] = async (world: World, _: Scen
     },
     { stepsMean: 600, faultsMax: 12 },
   )
-  if (random.chance(0.2)) world.after(random.between(500, 8_000), 'impatient supervisor', () => cluster.startAnother())
-  const enough = (): boolean => plan.happened > 0 && cluster.history.completed.size >= checkpointsMin
+  const aimed = new AimedFaults(world, shape, cluster)
+  const happened = (): number => plan.happened + Object.values(aimed.counts).reduce((sum, count) => sum + count, 0)
+  const enough = (): boolean => happened() > 0 && cluster.history.completed.size >= checkpointsMin
   // Half of the jobs come to their end among faults.
   const mayEndFromMs = random.chance(0.5) ? random.between(500, 6_000) : Infinity
   let calm = false
@@ -44,6 +46,7 @@ export const scenario: ScenarioModule['scenario'] = async (world: World, _: Scen
   // Safety: nothing that happens here may be seen in the results.
   await world.run(() => cluster.ended || (plan.exhausted && enough()), { virtualMs: faultsMs })
   plan.stop()
+  aimed.stop()
   calm = true
   // Liveness: now the job must come to its end.
   const end = await world.run(() => cluster.ended, { virtualMs: convergenceMs })
@@ -60,10 +63,10 @@ export const scenario: ScenarioModule['scenario'] = async (world: World, _: Scen
     if (head?.unconfirmed !== undefined) failures.push(`HEAD still holds unconfirmed commits of ${head.unconfirmed.id}.`)
   }
   if (head !== undefined) failures.push(...(await judgeStore(head, cluster.objects)))
-  if (cluster.history.completed.size < checkpointsMin) failures.push(`Only ${cluster.history.completed.size} checkpoints completed.`)
+  if (cluster.history.completed.size < (shape.sudden ? 1 : checkpointsMin)) failures.push(`Only ${cluster.history.completed.size} checkpoints completed.`)
   return {
     failures,
-    faults: plan.counts,
+    faults: { ...plan.counts, ...aimed.counts },
     figures: {
       checkpoints: cluster.history.completed.size,
       incarnations: cluster.history.incarnations,
@@ -99,8 +102,9 @@ class JobEnding {
   /** Some splits of a bounded job end while others go on. */
   openEarly(random: { chance(probability: number): boolean; between(low: number, high: number): number }): void {
     if (this.#shape.ending !== 'bounded') return
-    for (let split = 1; split < this.#shape.splits; split++)
-      if (random.chance(0.5)) this.#world.after(random.between(0, 6_000), 'a split ends early', () => this.#cluster.gate.open(split))
+    for (let split = 0; split < this.#shape.splits; split++)
+      if (this.#shape.sudden) this.#cluster.gate.open(split)
+      else if (split > 0 && random.chance(0.5)) this.#world.after(random.between(0, 6_000), 'a split ends early', () => this.#cluster.gate.open(split))
   }
 
   #look(): void {

@@ -132,23 +132,6 @@ describe('a heap restore', () => {
     await copy.restore([await snapshotOf(backend, store)], store)
     expect(() => copy.state(mapState('map', { key: 'number', value: z.number() }))).toThrow(/MR-T02.*'map'/)
   })
-
-  it('with the planted fault loses the last group of its range', async () => {
-    const store = new MemorySnapshots()
-    const snapshot = await snapshotOf(filled(), store)
-    const backend = createHeapBackend({ ...range(0, 3), planted: new Set(['neighbour-key-group'] as const) })
-    await backend.restore([snapshot], store)
-    const state = backend.state(text)
-    const lost = new Set<boolean>()
-    for (const key of manyKeys(400)) {
-      if (!inRange(key, backend)) continue
-      backend.setKey(key)
-      const isLast = inRange(key, { first: 3, last: 3 })
-      expect(state.get() === undefined).toBe(isLast)
-      lost.add(isLast)
-    }
-    expect(lost.size).toBe(2)
-  })
 })
 
 describe('the cursor', () => {

@@ -2,7 +2,6 @@
 
 import { invariant, InvariantError } from '../../base/errors.ts'
 import type { CheckpointId, KeyGroup } from '../../base/ids.ts'
-import type { PlantedFault } from '../../base/planted.ts'
 import type { KeyedSnapshot, KeyedStateDescription, SnapshotReader, SnapshotWriter } from '../../checkpoint/contract.ts'
 import type { Key } from '../../record/contract.ts'
 import { MIN_WATERMARK } from '../../record/element.ts'
@@ -24,7 +23,7 @@ import { Cursor } from './cursor.ts'
 import { HeapAggregatingState, HeapListState, HeapMapState, HeapReducingState, HeapValueState } from './handles.ts'
 import { freezing, keepingOf } from './keeping.ts'
 import { mapKeyDescription, MapTable } from './map-table.ts'
-import { plantNeighbour, readGroups, selectGroups } from './restore.ts'
+import { readGroups, selectGroups } from './restore.ts'
 import { runSnapshot } from './snapshot.ts'
 import type { FrozenState, RunningSnapshot } from './snapshot.ts'
 import type { HeapTable } from './table.ts'
@@ -36,7 +35,6 @@ import { listFormat, singleFormat } from './value-format.ts'
 export interface HeapBackendOptions extends KeyedStateBackendOptions {
   /** Freezes stored values, so that a change outside `mutate` throws where it is made. */
   readonly freeze?: boolean
-  readonly planted?: ReadonlySet<PlantedFault>
 }
 
 export function createHeapBackend(options: HeapBackendOptions): KeyedStateBackend {
@@ -175,8 +173,7 @@ export class HeapKeyedState implements KeyedStateBackend {
     if (snapshots.length === 0) return
     const range = { uid: this.options.uid, first: this.first, last: this.last }
     const selected = selectGroups(snapshots, range)
-    const planted = plantNeighbour(selected, snapshots, range, this.options.planted ?? new Set())
-    const groups = await readGroups(planted, this.options.uid, reader)
+    const groups = await readGroups(selected, this.options.uid, reader)
     const byDescription = new Map<KeyedStateDescription, UnreadState>()
     for (const [group, { sections }] of groups.entries()) {
       for (const section of sections) {

@@ -1,7 +1,6 @@
 // Reading keyed state back: which blocks, each exactly once, all checked before any is used.
 
 import { MillraceError } from '../../base/errors.ts'
-import type { PlantedFault } from '../../base/planted.ts'
 import type { KeyGroup } from '../../base/ids.ts'
 import type {
   KeyedSnapshot,
@@ -101,20 +100,4 @@ async function readBlock(handle: StateHandle, place: BlockPlace, reader: Snapsho
     const names = place.states.map((state) => `'${state.name}'`).join(', ')
     throw stateError('MR-T03', `States ${names} (${describePlace(place)}) cannot be read, ${cause.code}.`, cause)
   }
-}
-
-/** The planted fault: the last group of the range is read from its neighbour's. Only the simulation plants it. */
-export function plantNeighbour(
-  selected: readonly SelectedGroup[],
-  snapshots: readonly KeyedSnapshot[],
-  range: GroupRange,
-  planted: ReadonlySet<PlantedFault>,
-): readonly SelectedGroup[] {
-  if (!planted.has('neighbour-key-group') || selected.length === 0) return selected
-  const neighbours: number[] = [range.last + 1, range.first - 1]
-  for (const snapshot of snapshots) {
-    const group = snapshot.groups.find((candidate) => neighbours.includes(candidate.keyGroup))
-    if (group !== undefined) return [...selected.slice(0, -1), { group, states: snapshot.states }]
-  }
-  return selected
 }

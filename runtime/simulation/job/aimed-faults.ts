@@ -1,0 +1,49 @@
+// Faults that a plan which knows nothing of the job rarely hits: those that meet the moment for which a job's shape was made.
+
+import type { SeededRandom } from '../random.ts'
+import type { World } from '../world.ts'
+import type { JobCluster } from './cluster.ts'
+import type { JobShape } from './shape.ts'
+
+export class AimedFaults {
+  readonly counts: Record<string, number> = {}
+  readonly #world: World
+  readonly #cluster: JobCluster
+  readonly #random: SeededRandom
+  #calm = false
+
+  constructor(world: World, shape: JobShape, cluster: JobCluster) {
+    this.#world = world
+    this.#cluster = cluster
+    this.#random = world.random.split('aimed faults')
+    // A source without a chance to emit, while others go on: called idle, its records would be late.
+    if (shape.flow === 'idle windows') for (let stall = 0; stall < 3; stall++) this.#at(this.#random.between(500, 5_000), 'stall', () => this.#stall())
+    // While the sources have ended, and what they sent is still being worked through.
+    if (shape.sudden) this.#at(this.#random.between(100, 600), 'kill in the drain', () => this.#kill())
+    if (this.#random.chance(0.2)) this.#at(this.#random.between(500, 8_000), 'second coordinator', () => this.#cluster.startAnother())
+  }
+
+  stop(): void {
+    this.#calm = true
+  }
+
+  #at(delayMs: number, kind: string, strike: () => boolean): void {
+    this.#world.after(delayMs, kind, () => {
+      if (!this.#calm && strike()) this.counts[kind] = (this.counts[kind] ?? 0) + 1
+    })
+  }
+
+  #stall(): boolean {
+    const slots = this.#cluster.slots()
+    if (slots.length === 0) return false
+    this.#random.pick(slots).freeze(this.#random.between(300, 2_000))
+    return true
+  }
+
+  #kill(): boolean {
+    const processes = this.#cluster.processes()
+    if (processes.length === 0) return false
+    this.#random.pick(processes).kill('killed in the drain')
+    return true
+  }
+}
