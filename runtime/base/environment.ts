@@ -1,6 +1,7 @@
 // What the runtime may ask of the world. Only the outermost edge (main files, local/platform) has real ones;
 // the simulation has seeded ones. Every await in the runtime rests on one of these.
 
+import type { FailpointName } from './failpoints.ts'
 import type { PlantedFault } from './planted.ts'
 
 export interface Timer {
@@ -38,7 +39,7 @@ export interface SliceBudget {
 /** Named places where tests and the simulation kill or fail a process; a no-op in production. */
 export interface Failpoints {
   /** May throw, or (in the simulation) never return to this process. */
-  hit(name: import('./failpoints.ts').FailpointName): void
+  hit(name: FailpointName): void
 }
 
 export interface Environment {

@@ -1,5 +1,5 @@
 // The error table: each error a user can meet has a code, says where it arose, and what to do.
-// Areas keep their own rows in errors/<area>.ts; docs/errors.md is checked against them by a test.
+// Areas keep their own rows in runtime/<area>/errors.ts; docs/errors.md is checked against them by a test.
 
 export type WhoActs = 'user' | 'external system' | 'millrace'
 

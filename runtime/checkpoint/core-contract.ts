@@ -14,7 +14,6 @@ export interface CheckpointSettings {
   readonly savepointTimeoutMs: number
   /** Failures in a row beyond which the job fails; Infinity: unlimited. */
   readonly tolerableFailures: number
-  readonly maxConcurrent: 1
 }
 
 /** The shape of the running job: vertices in topological order and their producers. */
@@ -26,8 +25,6 @@ export interface Topology {
     readonly producers: readonly VertexId[]
     /** Those of `producers` that reach it over forward edges alone: subtask i is fed by their subtask i only. */
     readonly forwardProducers?: readonly VertexId[]
-    /** Uids of its two-phase sinks. */
-    readonly twoPhase: boolean
   }[]
 }
 

@@ -17,7 +17,6 @@ export function topologyOf(graph: JobGraph): Topology {
         parallelism: vertex.parallelism,
         producers,
         forwardProducers: producers.filter((producer) => !fedFromEverySubtask.has(producer)),
-        twoPhase: vertex.chain.some((operator) => operator.factory.kind === 'operator' && operator.factory.twoPhase),
       }
     }),
   }

@@ -30,7 +30,7 @@ export interface RunEdge {
   readonly processors: number
   readonly debug: boolean
   readonly failpoints: FailpointPlan
-  /** The first signal to end; later ones are the edge's. Returns what takes the handler away. */
+  /** What the first signal to end does; later ones are the edge's. */
   readonly onFirstSignal: (handler: () => void) => void
 }
 

@@ -1,11 +1,11 @@
 // Sources (enumerator and reader) and sinks (writer and committer). protocol.md 20, 22-24.
 
-import type { CheckpointId, SubtaskIndex } from '../base/ids.ts'
 import type { Environment } from '../base/environment.ts'
-import type { Committable, Redistribution } from '../checkpoint/contract.ts'
+import type { CheckpointId, JobId, SubtaskIndex } from '../base/ids.ts'
 import type { MetricGroup } from '../base/metrics.ts'
+import type { Committable, Redistribution } from '../checkpoint/contract.ts'
 import type { Codec, CodecDescription, TypeInfo } from '../record/contract.ts'
-import type { TaskInfo } from '../operators/contract.ts'
+import type { RestoredOperatorState, TaskInfo } from '../operators/contract.ts'
 import type { FileSystem } from '../storage/contract.ts'
 
 // ---- sources ----
@@ -121,17 +121,13 @@ export interface Sink<T> {
   readonly createCommitter?: (context: CommitterContext) => Committer
 }
 
-export interface RestoredWriterState {
-  readonly items: readonly { readonly bytes: Uint8Array; readonly codec: CodecDescription }[]
-}
-
 export interface SinkContext {
   readonly environment: Environment
   readonly files: FileSystem
   readonly task: TaskInfo
   readonly uid: string
   readonly metrics: MetricGroup
-  readonly restored: RestoredWriterState
+  readonly restored: RestoredOperatorState
   /** For async write errors: surfaces before the acknowledgement (B22). */
   fail(error: unknown): void
 }
@@ -159,7 +155,7 @@ export interface CommitterContext {
   readonly environment: Environment
   readonly files: FileSystem
   readonly uid: string
-  readonly job: import('../base/ids.ts').JobId
+  readonly job: JobId
 }
 
 /** Runs in the sink's subtask or, without its writer, in a coordinator or admin command (rule 23). */

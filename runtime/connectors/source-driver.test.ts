@@ -196,6 +196,20 @@ describe('idle splits (R16)', () => {
     expect(driver.progress().idle).toBe(true)
   })
 
+  it('counts what lies between spells of backpressure, so that a silent split does not hold event time for as long as others are slow', () => {
+    const { driver, emit, clock } = setUp({ owned: ['a', 'b'] })
+    const stepMs = IDLE_MS / 20
+    for (let step = 0; step < 100; step++) {
+      driver.backpressured(true)
+      clock.advance(stepMs)
+      driver.backpressured(false)
+      clock.advance(stepMs)
+      if (step * stepMs === IDLE_MS / 2) expect(driver.progress().watermark).toBe(MIN_WATERMARK)
+      emit('a', 1_000 + step)
+    }
+    expect(driver.progress().watermark).toBe(1_098)
+  })
+
   it('is idle as a whole when all splits are, and active again with the first record', () => {
     const { driver, emit, passQuietly } = setUp({ owned: ['a', 'b'] })
     emit('a', 100)

@@ -194,9 +194,10 @@ class Idleness {
   #polledSince = false
   /** The last poll answered 'nothing': the reader sleeps until it has something, and the whole sleep is a chance. */
   #asleep = false
-  #backpressured = false
-  /** Backpressure fell into the interval: none of it counts. */
-  #disturbed = false
+  /** Since when there is backpressure; undefined: there is none. */
+  #pressedSinceMs: number | undefined
+  /** Of the interval, what passed under backpressure: none of it counts, the rest does, or flickering backpressure would stop event time for ever. */
+  #pressedMs = 0
 
   constructor(idleAfterMs: number | undefined, clock: Clock, countEverything: boolean) {
     this.tickMs = idleAfterMs === undefined ? undefined : Math.max(TICK_MS_MIN, idleAfterMs / TICKS_PER_TIMEOUT)
@@ -211,20 +212,27 @@ class Idleness {
   }
 
   setBackpressured(yes: boolean): void {
-    this.#backpressured = yes
-    if (yes) this.#disturbed = true
+    if (yes) this.#pressedSinceMs ??= this.#clock.nowMs()
+    else this.#endPressure(undefined)
   }
 
   takeChanceMs(): number {
     if (this.tickMs === undefined) return 0
     const nowMs = this.#clock.nowMs()
     const elapsedMs = nowMs - this.#lastMs
-    const hadChance = (this.#polledSince || this.#asleep) && !this.#disturbed
+    if (this.#pressedSinceMs !== undefined) this.#endPressure(nowMs)
+    const chanceMs = this.#polledSince || this.#asleep ? elapsedMs - this.#pressedMs : 0
     this.#lastMs = nowMs
     this.#polledSince = false
-    this.#disturbed = this.#backpressured
-    if (this.#countEverything) return elapsedMs
-    return hadChance ? Math.min(elapsedMs, 2 * this.tickMs) : 0
+    this.#pressedMs = 0
+    return this.#countEverything ? elapsedMs : Math.min(chanceMs, 2 * this.tickMs)
+  }
+
+  /** Adds up the pressure so far; it goes on from `againFromMs`. */
+  #endPressure(againFromMs: number | undefined): void {
+    if (this.#pressedSinceMs !== undefined)
+      this.#pressedMs += this.#clock.nowMs() - Math.max(this.#pressedSinceMs, this.#lastMs)
+    this.#pressedSinceMs = againFromMs
   }
 }
 

@@ -30,6 +30,8 @@ interface JobOptions {
   /** Called for every record in every attempt. */
   readonly onRecord?: (n: number) => void
   readonly settings?: Partial<JobSettings>
+  /** Each subtask is a region of its own: no record goes from one slot to another. */
+  readonly regions?: boolean
 }
 
 /** What outlives coordinators and slots, all in one thread over manual time. */
@@ -48,18 +50,27 @@ class Cluster {
   graphOfSlots: JobGraph | undefined
   readonly #listeners = new Map<string, (bytes: Uint8Array) => void>()
 
-  graph({ settings = {} }: JobOptions = {}): JobGraph {
+  /** How long the end of a slot takes, ms. */
+  endingMs = 0
+
+  graph({ settings = {}, regions = false }: JobOptions = {}): JobGraph {
     const job = defineJob((env) => {
       env.config.checkpointIntervalMs = 100
       env.config.restartStrategy = { type: 'fixed-delay', attempts: 3, delayMs: 10 }
-      env
-        .source(sequence({ splits, perSplit, ratePerSecond: 400 }), { uid: 'numbers', watermarks: monotonic() })
-        .keyBy(({ split }) => split)
-        .process(
-          { process: (record, { emit }) => (this.onRecord(record.n), emit(record)) },
-          { schema: sequenceRecordSchema },
-        )
-        .uid('checked')
+      const numbers = env.source(sequence({ splits, perSplit, ratePerSecond: 400 }), {
+        uid: 'numbers',
+        watermarks: monotonic(),
+      })
+      const checked = regions
+        ? numbers
+        : numbers
+            .keyBy(({ split }) => split)
+            .process(
+              { process: (record, { emit }) => (this.onRecord(record.n), emit(record)) },
+              { schema: sequenceRecordSchema },
+            )
+            .uid('checked')
+      checked
         .sinkTo(
           ledgerSink({
             append: (name, entries) => this.system.append(name, entries),
@@ -155,7 +166,10 @@ class Cluster {
         })
         return near
       },
-      terminate: async (id) => this.slots.get(id)?.end('ended'),
+      terminate: async (id) => {
+        this.slots.get(id)?.end('ended')
+        if (this.endingMs > 0) await new Promise<void>((resolve) => environment.clock.timer(this.endingMs, resolve))
+      },
     }
   }
 
@@ -244,6 +258,21 @@ describe('a whole job', () => {
     cluster.expectExact()
     expect(cluster.restarts).toEqual([expect.stringContaining('MR-O11'), expect.stringContaining('bad record')])
     expect((await cluster.head()).restarts).toBe(2)
+  })
+
+  it('goes on when one region comes to run again while the slots of another one, lost meanwhile, still end', async () => {
+    const cluster = new Cluster()
+    const run = cluster.coordinator({ regions: true }).run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 2)
+    const [first, second] = [...cluster.slots.values()]
+    first!.end('its thread ended')
+    await cluster.pass(60_000, () => cluster.restarts.length === 1)
+    second!.end('its thread ended')
+    // Longer than the first region needs to run; its slots end at once.
+    cluster.endingMs = 50
+    expect(await cluster.ended(run)).toEqual({ kind: 'finished' })
+    cluster.expectExact()
+    expect(cluster.restarts.length).toBe(2)
   })
 
   it('has one owner: a coordinator that was overtaken finds itself fenced at its next swap, and its tasks end', async () => {

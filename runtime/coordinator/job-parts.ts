@@ -112,7 +112,6 @@ export function assembleParts({ options, keeper, head, block, interruptions, hoo
       minPauseMs: settings.minPauseMs,
       savepointTimeoutMs,
       tolerableFailures: settings.tolerableFailures,
-      maxConcurrent: 1,
     },
     ids,
     environment.planted,

@@ -84,6 +84,3 @@ export type RestartStrategySettings =
       readonly resetAfterMs: number
       readonly jitter: number
     }
-
-/** Loads the job module's function and builds its graph; every process of the job does and compares hashes. */
-export type BuildGraph = (options: { readonly parallelism: number | undefined; readonly args: unknown }) => JobGraph

@@ -49,8 +49,8 @@ export class WindowedStream<K, T> {
   }
 
   /** Where records go that are too late for all their windows; without it they are counted and dropped. Read them by `sideOutput`. */
-  lateTo(tag: OutputTag<T> | string): WindowedStream<K, T> {
-    return new WindowedStream({ ...this.#parts, lateTag: typeof tag === 'string' ? tag : tag.name })
+  lateTo(tag: OutputTag<T>): WindowedStream<K, T> {
+    return new WindowedStream({ ...this.#parts, lateTag: tag.name })
   }
 
   /**

@@ -36,8 +36,5 @@ export const REPEAT_MS = 200
 /** Between the first two opening grants, doubling up to REPEAT_MS: as a rule the producer is only a moment late. */
 export const OPENING_REPEAT_MS = 10
 
-/** Silence of the peer after which a waiting channel fails (rule 10), unless the job says otherwise. */
-export const CHANNEL_DEADLINE_MS = 120_000
-
 /** Ended channels a slot still answers for, when a producer has not heard that its end of data arrived. */
 export const ENDED_CHANNELS_MAX = 8192

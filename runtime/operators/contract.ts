@@ -1,14 +1,13 @@
 // A StreamOperator: one step of a chain. Synchronous per record; no promise per record.
 
-import type { CheckpointId } from '../base/ids.ts'
 import type { Environment } from '../base/environment.ts'
-import type { Attempt, SubtaskIndex, VertexId, JobId } from '../base/ids.ts'
+import type { Attempt, CheckpointId, JobId, SubtaskIndex, VertexId } from '../base/ids.ts'
+import type { MetricGroup } from '../base/metrics.ts'
 import type { Committable, Redistribution } from '../checkpoint/contract.ts'
 import type { CodecDescription } from '../record/contract.ts'
 import type { DueTimer, KeyedStateBackend } from '../state/contract.ts'
 import type { FileSystem } from '../storage/contract.ts'
-import type { MetricGroup } from '../base/metrics.ts'
-import type { Source } from '../connectors/contract.ts'
+import type { Sink, Source, WatermarkStrategy } from '../connectors/contract.ts'
 
 export interface Output<T> {
   emit(value: T, timestamp: number): void
@@ -84,6 +83,6 @@ export type OperatorFactory =
       /** Whether the task must stay until its last transactions are committed (two-phase sinks). */
       readonly twoPhase: boolean
       /** For two-phase sinks: commits without the writer (rule 23). */
-      readonly sink?: import('../connectors/contract.ts').Sink<unknown>
+      readonly sink?: Sink<unknown>
     }
-  | { readonly kind: 'source'; readonly source: Source<unknown, unknown, unknown>; readonly watermarks: import('../connectors/contract.ts').WatermarkStrategy<unknown> }
+  | { readonly kind: 'source'; readonly source: Source<unknown, unknown, unknown>; readonly watermarks: WatermarkStrategy<unknown> }

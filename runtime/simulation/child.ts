@@ -15,7 +15,8 @@ export interface Batch {
   readonly story: boolean
 }
 
-export type FromChild = { readonly report: SeedReport } | { readonly done: true }
+/** `line`: of the story. The parent prints it: writing to a file is refused here. */
+export type FromChild = { readonly report: SeedReport } | { readonly line: string } | { readonly done: true }
 
 process.once('message', (batch) => void runBatch(batch as Batch))
 
@@ -26,7 +27,7 @@ async function runBatch(batch: Batch): Promise<void> {
   installGuard((refusal) => refusals.push(refusal))
   const planted = new Set(batch.planted)
   for (const seed of batch.seeds) {
-    const story = batch.story ? { story: (line: string) => void process.stdout.write(`${line}\n`) } : {}
+    const story = batch.story ? { story: (line: string) => tell({ line }) } : {}
     tell({ report: await runSeed(scenario, seed, { planted, refusals, ...story }) })
   }
   tell({ done: true })

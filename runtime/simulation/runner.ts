@@ -85,7 +85,7 @@ async function runBatch(
 ): Promise<readonly number[]> {
   const left = [...part.seeds]
   const child = fork(new URL('child.ts', import.meta.url), [], {
-    stdio: ['ignore', part.story ? 'inherit' : 'pipe', 'pipe', 'ipc'],
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     execArgv: ['--stack-trace-limit=30'],
   })
   running.add(child)
@@ -101,6 +101,7 @@ async function runBatch(
   }, deadlineMs)
   child.on('message', (message: FromChild) => {
     deadline.refresh()
+    if ('line' in message) console.log(message.line)
     if (!('report' in message)) return
     left.shift()
     onReport(message.report)

@@ -1,7 +1,7 @@
 // Keyed state and timers: the user's view, and what a backend must do. One conformance suite holds every backend to this text.
 
 import type { CheckpointId, KeyGroup } from '../base/ids.ts'
-import type { KeyedSnapshot, KeyGroupHandle, SnapshotReader, SnapshotWriter } from '../checkpoint/contract.ts'
+import type { KeyedSnapshot, SnapshotReader, SnapshotWriter } from '../checkpoint/contract.ts'
 import type { Key, TypeInfo } from '../record/contract.ts'
 
 export type DeepReadonly<T> = T extends (...args: never[]) => unknown
@@ -158,6 +158,3 @@ export interface KeyedStateBackendOptions {
   readonly last: KeyGroup
   readonly maxParallelism: number
 }
-
-/** Which blocks of which snapshots a subtask restores: all groups of its range, each exactly once. Used by restore and by the coordinator's checks. */
-export type GroupSelection = readonly KeyGroupHandle[]

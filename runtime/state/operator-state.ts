@@ -1,5 +1,6 @@
-// Operator state: named lists of items that belong to a subtask, not to a key; dealt out anew when the parallelism changes.
+// Operator state: named lists of items that belong to a subtask, not to a key. checkpoint/assignment.ts deals them out on restore.
 
+import { MillraceError } from '../base/errors.ts'
 import type { CheckpointId } from '../base/ids.ts'
 import type {
   OperatorStateSnapshot,
@@ -63,35 +64,10 @@ export function decodeItems(bytes: Uint8Array, count: number, where: string): Ui
     for (let index = 0; index < written; index++) items.push(reader.blob().slice())
     if (reader.position !== reader.end) throw stateError('MR-T03', `${where} goes on after its last item.`)
   } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && String(cause.code).startsWith('MR-T')) throw cause
+    if (cause instanceof MillraceError && cause.code.startsWith('MR-T')) throw cause
     throw stateError('MR-T03', `${where} is cut short.`, cause)
   }
   return items
-}
-
-/**
- * The share of one new subtask. split: every item to exactly one, in order, sizes differing by at most one; each keeps its own when the
- * parallelism did not change. union: all items to all. broadcast: every old subtask held the same, one copy goes to each.
- */
-export function redistribute<Item>(
-  redistribution: Redistribution,
-  perOldSubtask: readonly (readonly Item[])[],
-  to: { readonly parallelism: number; readonly subtask: number },
-): readonly Item[] {
-  switch (redistribution) {
-    case 'union':
-      return perOldSubtask.flat()
-    case 'broadcast':
-      return perOldSubtask.length === 0 ? [] : perOldSubtask[to.subtask % perOldSubtask.length]!
-    case 'split': {
-      if (perOldSubtask.length === to.parallelism) return perOldSubtask[to.subtask]!
-      const items = perOldSubtask.flat()
-      const from = Math.floor((items.length * to.subtask) / to.parallelism)
-      return items.slice(from, Math.floor((items.length * (to.subtask + 1)) / to.parallelism))
-    }
-    default:
-      return redistribution satisfies never
-  }
 }
 
 /** How a message names the place of bytes. */

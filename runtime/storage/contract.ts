@@ -1,7 +1,9 @@
 // The object store, HEAD's store, and the file system: contracts. One conformance suite holds every object store to this text.
 
+import type { Brand } from '../base/ids.ts'
+
 /** A key is a relative path of `/`-separated segments [A-Za-z0-9._=-]+; only paths.ts makes them. */
-export type ObjectKey = import('../base/ids.ts').Brand<string, 'ObjectKey'>
+export type ObjectKey = Brand<string, 'ObjectKey'>
 
 /** Every object but HEAD is created once under a name never used again (rule 6). */
 export interface ObjectStore {

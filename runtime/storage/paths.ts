@@ -31,10 +31,6 @@ export function snapshotFolder(id: CheckpointId, kind: SnapshotKind): string {
   return kind === 'checkpoint' ? `chk-${id}` : `savepoint-${id}`
 }
 
-export function savepointFolder(id: CheckpointId): string {
-  return snapshotFolder(id, 'savepoint')
-}
-
 export function manifestKey(id: CheckpointId, kind: SnapshotKind): ObjectKey {
   return parseObjectKey(`${snapshotFolder(id, kind)}/_metadata`)
 }
@@ -186,11 +182,6 @@ export function parseTransactionName(name: string): TransactionIdentity | undefi
   }
   // A name has one spelling: a foreign one that merely parses must not count as ours.
   return formatTransaction(identity) === name ? identity : undefined
-}
-
-/** What all transactions of one sink of one job begin with. */
-export function transactionPrefix(job: JobId, uid: string): string {
-  return `mr1_${escapePart(job)}_${escapePart(uid)}_`
 }
 
 function formatTransaction({ job, uid, attempt, subtask, checkpoint }: TransactionIdentity): string {

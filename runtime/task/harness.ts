@@ -1,7 +1,6 @@
 // A task in the test's hand: real chain, gate, channels and heap; manual time and turns; an operator that writes down what it is told.
 
-import { checkpointId, edgeId, subtaskIndex, vertexId } from '../base/ids.ts'
-import { incarnation } from '../base/ids.ts'
+import { checkpointId, edgeId, incarnation, keyGroup, subtaskIndex, vertexId } from '../base/ids.ts'
 import { Metrics } from '../base/metrics.ts'
 import type { KeyedSnapshot, SnapshotWriter } from '../checkpoint/contract.ts'
 import type { FromSlot, TaskDeployment } from '../control/contract.ts'
@@ -158,7 +157,7 @@ export async function testTask(options: TestTaskOptions = {}) {
   const snapshots = options.snapshots ?? new MemorySnapshots()
   const keyed =
     options.withKeys === true
-      ? createHeapBackend({ uid: 'sums', first: 0 as never, last: 7 as never, maxParallelism: 8 })
+      ? createHeapBackend({ uid: 'sums', first: keyGroup(0), last: keyGroup(7), maxParallelism: 8 })
       : undefined
   let queued = false
   let closes = 0

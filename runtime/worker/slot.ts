@@ -2,7 +2,7 @@
 
 import type { Environment, Timer } from '../base/environment.ts'
 import { unreachable } from '../base/errors.ts'
-import { taskKey } from '../base/ids.ts'
+import { sameAttempt, taskKey } from '../base/ids.ts'
 import type { Attempt, JobId, SlotId, TaskId, TaskKey } from '../base/ids.ts'
 import type { SnapshotReader, SnapshotWriter } from '../checkpoint/contract.ts'
 import { CONTROL_VERSION } from '../control/contract.ts'
@@ -119,9 +119,7 @@ export class Slot {
 
   #current(to: { readonly task: TaskId; readonly attempt: Attempt }): Subtask | undefined {
     const subtask = this.#subtasks.get(taskKey(to.task))
-    const attempt = subtask?.task.deployment.attempt
-    const same = attempt?.number === to.attempt.number && attempt.incarnation === to.attempt.incarnation
-    return same ? subtask : undefined
+    return subtask !== undefined && sameAttempt(subtask.task.deployment.attempt, to.attempt) ? subtask : undefined
   }
 
   #fail(task: TaskId | undefined, attempt: Attempt | undefined, error: unknown): void {

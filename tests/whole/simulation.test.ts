@@ -13,12 +13,29 @@ const seedsOfEachRun = 20
 /** A planted fault must be caught within so many seeds. */
 const seedsToCatch = 200
 
-/** Seeds that once showed a fault of the engine (docs/track-record.md) or show a planted one: worth trying first, not required to. */
-const tellingSeeds: Readonly<Partial<Record<PlantedFault, readonly number[]>>> = {}
+/** Which have caught it last: tried first, since most runs end there. Any other may do it as well. */
+const tellingSeeds: Readonly<Record<PlantedFault, readonly number[]>> = {
+  'no-fence': [24],
+  'alignment-skipped': [79],
+  'commit-before-swap': [38],
+  'frame-not-resent': [2],
+  'ids-reused': [24],
+  'finished-producer-counted-early': [37],
+  'idle-by-backpressure': [41],
+  'neighbour-key-group': [22],
+}
 
 function run(options: Partial<RunOptions>): Promise<SeedReport[]> {
   const seeds = numbersTo(seedsOfEachRun)
-  return runSeeds({ scenario, seeds, planted: [], processes: 2, untilFirstFailure: false, onReport: () => undefined, ...options })
+  return runSeeds({
+    scenario,
+    seeds,
+    planted: [],
+    processes: 2,
+    untilFirstFailure: false,
+    onReport: () => undefined,
+    ...options,
+  })
 }
 
 function numbersTo(last: number): number[] {
@@ -39,7 +56,7 @@ describe('a simulated job', () => {
 
 describe('the simulation catches, within 200 seeds,', () => {
   it.each(plantedFaults)('the planted fault %s', async (fault) => {
-    const first = tellingSeeds[fault] ?? []
+    const first = tellingSeeds[fault]
     const seeds = [...first, ...numbersTo(seedsToCatch).filter((seed) => !first.includes(seed))].slice(0, seedsToCatch)
     const reports = await run({ seeds, planted: [fault], untilFirstFailure: true })
     expect(reports.filter(({ failures }) => failures.length > 0).length).toBeGreaterThan(0)

@@ -17,10 +17,15 @@ export class AimedFaults {
     this.#cluster = cluster
     this.#random = world.random.split('aimed faults')
     // A source without a chance to emit, while others go on: called idle, its records would be late.
-    if (shape.flow === 'idle windows') for (let stall = 0; stall < 3; stall++) this.#at(this.#random.between(500, 5_000), 'stall', () => this.#stall())
+    if (shape.flow === 'idle windows')
+      for (let stall = 0; stall < 3; stall++) this.#at(this.#random.between(500, 5_000), 'stall', () => this.#stall())
     // While the sources have ended, and what they sent is still being worked through.
-    if (shape.sudden) this.#at(this.#random.between(100, 600), 'kill in the drain', () => this.#kill())
-    if (this.#random.chance(0.2)) this.#at(this.#random.between(500, 8_000), 'second coordinator', () => this.#cluster.startAnother())
+    if (shape.sudden) {
+      this.#at(this.#random.between(100, 600), 'kill in the drain', () => this.#kill())
+      this.#killAfterCompleted(1 + this.#random.below(3))
+    }
+    if (this.#random.chance(0.2))
+      this.#at(this.#random.between(500, 8_000), 'second coordinator', () => this.#cluster.startAnother())
   }
 
   stop(): void {
@@ -30,6 +35,15 @@ export class AimedFaults {
   #at(delayMs: number, kind: string, strike: () => boolean): void {
     this.#world.after(delayMs, kind, () => {
       if (!this.#calm && strike()) this.counts[kind] = (this.counts[kind] ?? 0) + 1
+    })
+  }
+
+  /** When so many checkpoints have completed: the newest one is what the job goes on from. */
+  #killAfterCompleted(checkpoints: number): void {
+    this.#world.after(10, 'looking for a checkpoint', () => {
+      if (this.#calm) return
+      if (this.#cluster.history.completed.size < checkpoints) this.#killAfterCompleted(checkpoints)
+      else this.#at(this.#random.between(0, 100), 'kill in the drain', () => this.#kill())
     })
   }
 

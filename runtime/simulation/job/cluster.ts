@@ -12,6 +12,7 @@ import { createLink } from '../../control/link.ts'
 import type { FromSlot, ToSlot } from '../../control/contract.ts'
 import { JobCoordinator } from '../../coordinator/job-coordinator.ts'
 import type { JobOutcome } from '../../coordinator/coordinator-contract.ts'
+import { placeTasks } from '../../coordinator/placement.ts'
 import type { JobGraph } from '../../job/contract.ts'
 import { MemoryHeadStore, MemoryObjectStore } from '../../storage/memory-store.ts'
 import { Slot } from '../../worker/slot.ts'
@@ -213,8 +214,13 @@ export class JobCluster {
 
   /** It cannot go on; the supervisor starts another. What a new process does not mend is a failure. */
   #coordinatorBroke(process: SimProcess, error: unknown): void {
-    this.world.tell(() => `${process.name} breaks: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
-    const passes = error instanceof InjectedFailure || error instanceof ProcessDeath || (error instanceof MillraceError && error.retry)
+    this.world.tell(
+      () => `${process.name} breaks: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+    )
+    const passes =
+      error instanceof InjectedFailure ||
+      error instanceof ProcessDeath ||
+      (error instanceof MillraceError && error.retry)
     if (!passes) {
       const reason = error instanceof Error ? (error.stack ?? error.message) : String(error)
       this.failures.push(`${process.name} broke: ${reason}`)
@@ -239,20 +245,20 @@ export class JobCluster {
     const deadlineMs = this.#linkDeadlineMs
     return {
       process,
-      connect: () => createLink<ToSlot, FromSlot>({ port: atCoordinator, environment: coordinator.environment, deadlineMs }),
+      connect: () =>
+        createLink<ToSlot, FromSlot>({ port: atCoordinator, environment: coordinator.environment, deadlineMs }),
     }
   }
 
   #runSlot(process: SimProcess, slot: SlotId, port: ReturnType<SimNetwork['pair']>[number]): void {
-    const { slowTurnMs } = this.shape
-    const isSlow = slowTurnMs !== undefined && this.#random.split(`slowness of ${numberOf(slot)}`).chance(this.shape.sudden ? 1 : 0.5)
-    const environment = isSlow ? slowed(process, slowTurnMs) : process.environment
+    const graph = this.#graph(process)
+    const environment = this.#isSlow(slot, graph) ? slowed(process, this.shape.slowTurnMs!) : process.environment
     const store = this.#store.objects(process)
     const link = createLink<FromSlot, ToSlot>({ port, environment, deadlineMs: this.#linkDeadlineMs })
-    new Slot({
+    void new Slot({
       slot,
       job,
-      graph: this.#graph(process),
+      graph,
       environment,
       files: this.#disk(process.machine).handle(process),
       transport: this.network.transport(process),
@@ -269,6 +275,14 @@ export class JobCluster {
       snapshotReader: new SnapshotDownloader({ store, environment }),
       ...(this.shape.creditBytes === undefined ? {} : { creditBytes: this.shape.creditBytes }),
     })
+  }
+
+  #isSlow(slot: SlotId, graph: JobGraph): boolean {
+    if (this.shape.slowTurnMs === undefined) return false
+    const number = numberOf(slot)
+    if (!this.shape.sudden) return this.#random.split(`slowness of ${number}`).chance(0.5)
+    const sources = new Set(graph.vertices.filter(({ inputs }) => inputs.length === 0).map(({ id }) => id))
+    return !placeTasks(graph).tasks.some(({ task, slot: at }) => at === number && sources.has(task.vertex))
   }
 
   #graph(process: SimProcess): JobGraph {

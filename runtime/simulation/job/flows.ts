@@ -23,7 +23,14 @@ import type { JobShape } from './shape.ts'
 const numberedSchema = sequenceRecordSchema.extend({ pad: z.string() })
 type Numbered = z.infer<typeof numberedSchema>
 
-const entrySchema = z.object({ split: z.int(), n: z.int(), magic: z.int(), key: z.string(), count: z.int(), pad: z.string() })
+const entrySchema = z.object({
+  split: z.int(),
+  n: z.int(),
+  magic: z.int(),
+  key: z.string(),
+  count: z.int(),
+  pad: z.string(),
+})
 type Entry = z.infer<typeof entrySchema>
 
 export interface FlowContext {
@@ -34,7 +41,10 @@ export interface FlowContext {
 }
 
 export function graphOf(context: FlowContext): JobGraph {
-  return buildGraph(defineJob((env) => define(env, context)), { name: 'simulated' })
+  return buildGraph(
+    defineJob((env) => define(env, context)),
+    { name: 'simulated' },
+  )
 }
 
 /** The key of a record where a count or a window is kept. */
@@ -61,7 +71,14 @@ function configure(env: JobEnvironment, shape: JobShape): void {
   config.bufferTimeoutMs = shape.bufferTimeoutMs
   config.channelDeadlineMs = shape.channelDeadlineMs
   config.failoverStrategy = shape.failover
-  config.restartStrategy = { type: 'exponential-delay', initialDelayMs: 100, maxDelayMs: 2_000, multiplier: 2, resetAfterMs: 60_000, jitter: 0.2 }
+  config.restartStrategy = {
+    type: 'exponential-delay',
+    initialDelayMs: 100,
+    maxDelayMs: 2_000,
+    multiplier: 2,
+    resetAfterMs: 60_000,
+    jitter: 0.2,
+  }
 }
 
 /** Source → keyed operator → ledger; `prefix` keeps two of them apart. */
@@ -78,7 +95,12 @@ function branch(env: JobEnvironment, context: FlowContext, prefix: string, ledge
   else sink.slotSharingGroup(group('sink')).disableChaining()
 }
 
-function numbers(env: JobEnvironment, context: FlowContext, prefix: string, group: (name: string) => string): Stream<Numbered> {
+function numbers(
+  env: JobEnvironment,
+  context: FlowContext,
+  prefix: string,
+  group: (name: string) => string,
+): Stream<Numbered> {
   const { shape } = context
   if (shape.wiring !== 'union') {
     const read = source(env, context, { uid: `${prefix}numbers`, first: 0, splits: shape.splits, group })
@@ -97,12 +119,21 @@ interface SourceParts {
   readonly group: (name: string) => string
 }
 
-function source(env: JobEnvironment, { shape, gate }: FlowContext, { uid, first, splits, group }: SourceParts): OperatorStream<Numbered> {
+function source(
+  env: JobEnvironment,
+  { shape, gate }: FlowContext,
+  { uid, first, splits, group }: SourceParts,
+): OperatorStream<Numbered> {
   const ratePerSecond = shape.ratePerSecond === undefined ? undefined : (shape.ratePerSecond * splits) / shape.splits
   const pad = 'p'.repeat(shape.padBytes)
   const endless = shape.ending === 'cut'
   const { stepMs } = shape
-  const even = sequence({ splits, stepMs, ...(ratePerSecond && { ratePerSecond }), ...(!endless && { perSplit: shape.perSplit }) })
+  const even = sequence({
+    splits,
+    stepMs,
+    ...(ratePerSecond && { ratePerSecond }),
+    ...(!endless && { perSplit: shape.perSplit }),
+  })
   const uneven = numberedSource<SequenceRecord>({
     name: 'uneven sequence',
     bounded: !endless,
@@ -113,10 +144,16 @@ function source(env: JobEnvironment, { shape, gate }: FlowContext, { uid, first,
     recordOf: ({ index }, n) => ({ split: index, n, magic: LEDGER_MAGIC }),
     timestampOf: (_, n) => n * stepMs,
   })
-  const ofJob: GateHandle = { isOpen: (split) => gate.isOpen(first + split), onOpen: (split, callback) => gate.onOpen(first + split, callback) }
+  const ofJob: GateHandle = {
+    isOpen: (split) => gate.isOpen(first + split),
+    onOpen: (split, callback) => gate.onOpen(first + split, callback),
+  }
   const numbered = shape.flow === 'idle windows' ? uneven : even
   const held = heldSource(numbered, { countOf: (split) => recordsOf(shape, first + split), gate: ofJob })
-  const watermarks = shape.idleAfterMs === undefined ? monotonic<SequenceRecord>() : monotonic<SequenceRecord>().withIdleness(shape.idleAfterMs)
+  const watermarks =
+    shape.idleAfterMs === undefined
+      ? monotonic<SequenceRecord>()
+      : monotonic<SequenceRecord>().withIdleness(shape.idleAfterMs)
   return env
     .source(held, { uid, watermarks })
     .parallelism(shape.parallelism.source)
@@ -193,7 +230,14 @@ function windows(stream: Stream<Numbered>, shape: JobShape): OperatorStream<Entr
       {
         accumulator: z.object({ sum: z.int() }),
         schema: entrySchema,
-        process: (key, { startMs }, sum) => ({ split: 0, n: startMs / shape.windowMs, magic: LEDGER_MAGIC, key, count: sum, pad: '' }),
+        process: (key, { startMs }, sum) => ({
+          split: 0,
+          n: startMs / shape.windowMs,
+          magic: LEDGER_MAGIC,
+          key,
+          count: sum,
+          pad: '',
+        }),
       },
     )
 }
@@ -264,4 +308,3 @@ function processingTimers(stream: Stream<Numbered>, shape: JobShape): OperatorSt
 function splitOf(key: string): number {
   return Number(key.slice('split '.length))
 }
-

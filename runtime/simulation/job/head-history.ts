@@ -37,7 +37,8 @@ export class HeadHistory implements HeadStore {
   /** A coordinator of this incarnation triggers this checkpoint. */
   triggered(id: number, incarnation: number): void {
     const before = this.#triggered.get(id)
-    if (before !== undefined && before !== incarnation) this.#fail(`id ${id} was triggered by incarnations ${before} and ${incarnation}`)
+    if (before !== undefined && before !== incarnation)
+      this.#fail(`id ${id} was triggered by incarnations ${before} and ${incarnation}`)
     this.#triggered.set(id, incarnation)
   }
 
@@ -59,7 +60,8 @@ export class HeadHistory implements HeadStore {
   #recordCompleted(ref: ManifestRef): void {
     const known = this.completed.get(ref.id)
     if (known !== undefined) {
-      if (known.path !== ref.path || known.completedAtMs !== ref.completedAtMs) this.#fail(`id ${ref.id} completed twice`)
+      if (known.path !== ref.path || known.completedAtMs !== ref.completedAtMs)
+        this.#fail(`id ${ref.id} completed twice`)
       return
     }
     for (const older of this.completed.keys()) if (older > ref.id) this.#fail(`id ${ref.id} completed after ${older}`)

@@ -18,10 +18,14 @@ export function judgeLedger(shape: JobShape, entries: readonly LedgerEntry[]): s
   const report = checkLedger(entries, { splits: shape.splits, perSplit, keyOf: (split, n) => keyOf(shape, split, n) })
   const { lost, duplicate, unexpected, wrongMagic, wrongKey, wrongCounts } = report
   const reordered = keepsOrder(shape) ? report.reordered : 0
-  const wrong = Object.entries({ lost, duplicate, reordered, unexpected, wrongMagic, wrongKey, wrongCounts }).filter(([, count]) => count > 0)
+  const wrong = Object.entries({ lost, duplicate, reordered, unexpected, wrongMagic, wrongKey, wrongCounts }).filter(
+    ([, count]) => count > 0,
+  )
   if (wrong.length === 0) return []
   const samples = report.samples.filter((sample) => reordered > 0 || !sample.startsWith('reordered')).slice(0, 6)
-  return [`The ledger is not exact: ${wrong.map(([name, count]) => `${count} ${name}`).join(', ')} of ${report.expected}. ${samples.join('; ')}`]
+  return [
+    `The ledger is not exact: ${wrong.map(([name, count]) => `${count} ${name}`).join(', ')} of ${report.expected}. ${samples.join('; ')}`,
+  ]
 }
 
 /** Whether a job that does not end by itself may be suspended now. */
@@ -96,7 +100,11 @@ function judgeWindows(shape: JobShape, entries: readonly LedgerEntry[]): string[
 export async function judgeStore(head: Head, store: ObjectStore): Promise<string[]> {
   const failures: string[] = []
   const point = restorePointOf(head)
-  const named = [...head.retained, ...(head.unconfirmed === undefined ? [] : [head.unconfirmed]), ...(point.kind === 'manifest' ? [point.manifest] : [])]
+  const named = [
+    ...head.retained,
+    ...(head.unconfirmed === undefined ? [] : [head.unconfirmed]),
+    ...(point.kind === 'manifest' ? [point.manifest] : []),
+  ]
   for (const { path } of named) {
     const bytes = await store.read(path)
     if (bytes === undefined) {

@@ -65,14 +65,17 @@ const flows: readonly Flow[] = [
 export function drawShape(random: SeededRandom): JobShape {
   const flow = random.pick(flows)
   const timers = flow === 'event timers' || flow === 'processing timers'
-  const wiring = timers ? random.pick(['straight', 'union'] as const) : random.pick(['straight', 'rebalance', 'union'] as const)
+  const wiring = timers
+    ? random.pick(['straight', 'union'] as const)
+    : random.pick(['straight', 'rebalance', 'union'] as const)
   const splits = splitsOf(flow, wiring, random)
   const keyed = 1 + random.below(3)
   const ending = endingOf(flow, random)
   const idle = flow === 'idle windows'
   const inFlight = idle || (ending !== 'cut' && random.chance(0.5))
   // An endless job must keep up.
-  const slowTurnMs = inFlight ? random.pick(idle ? [undefined, 4] : [undefined, 4, 15]) : undefined
+  const slowTurnMs =
+    inFlight && ending !== 'cut' ? random.pick(idle ? [undefined, 4] : [undefined, 4, 15, 15]) : undefined
   const sudden = ending === 'bounded' && slowTurnMs === 15
   return {
     flow,
@@ -88,8 +91,13 @@ export function drawShape(random: SeededRandom): JobShape {
     // Idleness needs a rate, or else a split that waits for its next turn is silent for longer than the timeout.
     ratePerSecond: inFlight && !idle ? undefined : splits * random.pick(idle ? [20, 40] : [10, 20, 40]),
     idleAfterMs: idle ? 250 : undefined,
-    parallelism: { source: idle ? 2 + random.below(2) : 1 + random.below(3), keyed, sink: random.chance(0.6) ? keyed : 1 + random.below(3) },
-    apart: random.chance(0.5),
+    parallelism: {
+      source: idle ? 2 + random.below(2) : 1 + random.below(3),
+      keyed,
+      sink: random.chance(0.6) ? keyed : 1 + random.below(3),
+    },
+    // Else the sources would be as slow as what they feed.
+    apart: sudden || random.chance(0.5),
     chainedSink: random.chance(0.5),
     maxParallelism: 8 + random.below(9),
     padBytes: inFlight ? random.pick([0, 1_500, 6_000]) : random.pick([0, 0, 200]),

@@ -47,7 +47,9 @@ export class SimSlots implements SlotProvider {
       onLost?.(reason)
     }
     process.onExit(undefined, (reason) => {
-      coordinator.world.after(lossNoticeMs(), `loss of ${process.name}`, () => lose(`it is gone: ${reason}`), { owner: coordinator })
+      coordinator.world.after(lossNoticeMs(), `loss of ${process.name}`, () => lose(`it is gone: ${reason}`), {
+        owner: coordinator,
+      })
     })
     link.onLost(lose)
     return {

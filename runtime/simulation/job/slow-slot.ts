@@ -21,6 +21,6 @@ export function slowed(process: SimProcess, turnMs: number): Environment {
 }
 
 /** Which slot of the job it is, whatever its life: `<number>#<life>`. */
-export function numberOf(slot: SlotId): string {
-  return slot.split('#')[0]!
+export function numberOf(slot: SlotId): number {
+  return Number(slot.split('#')[0])
 }

@@ -1,7 +1,7 @@
 // A whole job: coordinators, slots, network, store and ledger of one seed, with everything that may befall them; the ledger judges.
 
 import { FaultPlan } from '../faults.ts'
-import type { ScenarioModule, ScenarioOptions, ScenarioResult } from '../scenario.ts'
+import type { ScenarioModule, ScenarioResult } from '../scenario.ts'
 import { AimedFaults } from '../job/aimed-faults.ts'
 import { JobCluster } from '../job/cluster.ts'
 import { judgeLedger, judgeStore, mayBeSuspended } from '../job/judge.ts'
@@ -18,7 +18,7 @@ const checkpointsMin = 2
 /** How often the scenario looks whether the job may end now, virtual ms. */
 const lookMs = 200
 
-export const scenario: ScenarioModule['scenario'] = async (world: World, _: ScenarioOptions): Promise<ScenarioResult> => {
+export const scenario: ScenarioModule['scenario'] = async (world: World): Promise<ScenarioResult> => {
   const random = world.random.split('scenario')
   const shape = drawShape(random)
   world.tell(() => `shape: ${JSON.stringify(shape)}`)
@@ -51,7 +51,8 @@ export const scenario: ScenarioModule['scenario'] = async (world: World, _: Scen
   // Liveness: now the job must come to its end.
   const end = await world.run(() => cluster.ended, { virtualMs: convergenceMs })
   const failures = [...cluster.failures, ...cluster.history.failures]
-  if (end !== 'reached') failures.push(`The job did not end within ${convergenceMs} ms without faults (${end}), with ${ending.progress}.`)
+  if (end !== 'reached')
+    failures.push(`The job did not end within ${convergenceMs} ms without faults (${end}), with ${ending.progress}.`)
   else if (shape.ending !== 'bounded') {
     cluster.finishCommits()
     const committed = await world.run(() => cluster.ended, { virtualMs: convergenceMs })
@@ -60,10 +61,12 @@ export const scenario: ScenarioModule['scenario'] = async (world: World, _: Scen
   const head = cluster.history.newest
   if (end === 'reached') {
     for (const ledger of cluster.ledgers) failures.push(...judgeLedger(shape, ledger.entries))
-    if (head?.unconfirmed !== undefined) failures.push(`HEAD still holds unconfirmed commits of ${head.unconfirmed.id}.`)
+    if (head?.unconfirmed !== undefined)
+      failures.push(`HEAD still holds unconfirmed commits of ${head.unconfirmed.id}.`)
   }
   if (head !== undefined) failures.push(...(await judgeStore(head, cluster.objects)))
-  if (cluster.history.completed.size < (shape.sudden ? 1 : checkpointsMin)) failures.push(`Only ${cluster.history.completed.size} checkpoints completed.`)
+  if (cluster.history.completed.size < (shape.sudden ? 1 : checkpointsMin))
+    failures.push(`Only ${cluster.history.completed.size} checkpoints completed.`)
   return {
     failures,
     faults: { ...plan.counts, ...aimed.counts },
@@ -104,7 +107,8 @@ class JobEnding {
     if (this.#shape.ending !== 'bounded') return
     for (let split = 0; split < this.#shape.splits; split++)
       if (this.#shape.sudden) this.#cluster.gate.open(split)
-      else if (split > 0 && random.chance(0.5)) this.#world.after(random.between(0, 6_000), 'a split ends early', () => this.#cluster.gate.open(split))
+      else if (split > 0 && random.chance(0.5))
+        this.#world.after(random.between(0, 6_000), 'a split ends early', () => this.#cluster.gate.open(split))
   }
 
   #look(): void {
