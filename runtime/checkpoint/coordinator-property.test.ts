@@ -11,10 +11,10 @@ import { createCheckpointCoordinator } from './coordinator.ts'
 const [source, map, sink, log] = ['source', 'map', 'sink', 'log'].map(vertexId)
 const topology: Topology = {
   vertices: [
-    { id: source!, parallelism: 2, producers: [], twoPhase: false },
-    { id: map!, parallelism: 2, producers: [source!], forwardProducers: [source!], twoPhase: false },
-    { id: sink!, parallelism: 2, producers: [map!], twoPhase: true },
-    { id: log!, parallelism: 1, producers: [source!, map!], twoPhase: false },
+    { id: source!, parallelism: 2, producers: [] },
+    { id: map!, parallelism: 2, producers: [source!], forwardProducers: [source!] },
+    { id: sink!, parallelism: 2, producers: [map!] },
+    { id: log!, parallelism: 1, producers: [source!, map!] },
   ],
 }
 const tasks: TaskId[] = topology.vertices.flatMap(({ id, parallelism }) =>
@@ -26,7 +26,6 @@ const settings = {
   minPauseMs: 500,
   savepointTimeoutMs: 5000,
   tolerableFailures: 3,
-  maxConcurrent: 1,
 } as const
 
 interface Choice {

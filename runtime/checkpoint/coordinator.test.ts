@@ -37,14 +37,13 @@ describe('transcripts of the checkpoint coordinator', () => {
 })
 
 class Play {
-  readonly #vertices = new Map<string, { parallelism: number; producers: Map<VertexId, boolean>; twoPhase: boolean }>()
+  readonly #vertices = new Map<string, { parallelism: number; producers: Map<VertexId, boolean> }>()
   #settings: CheckpointSettings = {
     intervalMs: 1000,
     timeoutMs: 10_000,
     minPauseMs: 0,
     savepointTimeoutMs: 60_000,
     tolerableFailures: Infinity,
-    maxConcurrent: 1,
   }
   readonly #planted = new Set<PlantedFault>()
   #coordinator: CheckpointCoordinator | undefined
@@ -76,7 +75,6 @@ class Play {
       const vertex = this.#vertices.get(name) ?? {
         parallelism: Number(parallelism),
         producers: new Map<VertexId, boolean>(),
-        twoPhase: mark === '!',
       }
       this.#vertices.set(name, vertex)
       if (previous !== undefined) vertex.producers.set(previous, words[index - 1] === '->')
@@ -95,19 +93,17 @@ class Play {
       minPauseMs: number('pause', minPauseMs),
       savepointTimeoutMs: number('savepointTimeout', savepointTimeoutMs),
       tolerableFailures: number('tolerable', tolerableFailures),
-      maxConcurrent: 1,
-    }
+      }
   }
 
   get #machine(): CheckpointCoordinator {
     if (this.#coordinator === undefined) {
       const topology: Topology = {
-        vertices: [...this.#vertices].map(([name, { parallelism, producers, twoPhase }]) => ({
+        vertices: [...this.#vertices].map(([name, { parallelism, producers }]) => ({
           id: vertexId(name),
           parallelism,
           producers: [...producers.keys()],
           forwardProducers: [...producers].filter(([, forward]) => forward).map(([producer]) => producer),
-          twoPhase,
         })),
       }
       for (const { id, parallelism } of topology.vertices) {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { checkpointId } from '../base/ids.ts'
 import { bytesCodec } from '../record/plain-codecs.ts'
 import { MemorySnapshots } from './conformance-harness.ts'
-import { decodeItems, encodeItems, readOperatorState, redistribute, writeOperatorState } from './operator-state.ts'
+import { decodeItems, encodeItems, readOperatorState, writeOperatorState } from './operator-state.ts'
 
 const bytesOf = (...texts: readonly string[]): Uint8Array[] => texts.map((text) => new Uint8Array(Buffer.from(text)))
 
@@ -31,33 +31,5 @@ describe('operator state', () => {
     expect(() => decodeItems(Uint8Array.of(...bytes, 0), 2, 'it')).toThrow(/MR-T03/)
     expect(() => decodeItems(bytes, 3, 'it')).toThrow(/MR-T03.*holds 2 items, the manifest says 3/)
     expect(() => decodeItems(bytes.with(4, 2), 2, 'it')).toThrow(/MR-T05/)
-  })
-
-  it('split gives every item to exactly one subtask, in order, in shares that differ by at most one', () => {
-    fc.assert(
-      fc.property(
-        fc.array(fc.array(fc.nat(), { maxLength: 6 }), { minLength: 1, maxLength: 5 }),
-        fc.integer({ min: 1, max: 7 }),
-        (lists, parallelism) => {
-          const shares = Array.from({ length: parallelism }, (_, subtask) =>
-            redistribute('split', lists, { parallelism, subtask }),
-          )
-          expect(shares.flat()).toEqual(lists.flat())
-          if (parallelism === lists.length) expect(shares).toEqual(lists)
-          else {
-            const sizes = shares.map((share) => share.length)
-            expect(Math.max(...sizes) - Math.min(...sizes)).toBeLessThanOrEqual(1)
-          }
-        },
-      ),
-    )
-  })
-
-  it('union gives all items to all, broadcast one copy to each', () => {
-    expect(redistribute('union', [[1], [2, 3]], { parallelism: 3, subtask: 2 })).toEqual([1, 2, 3])
-    for (const subtask of [0, 1, 2]) {
-      expect(redistribute('broadcast', [['rules'], ['rules']], { parallelism: 3, subtask })).toEqual(['rules'])
-    }
-    expect(redistribute('broadcast', [], { parallelism: 1, subtask: 0 })).toEqual([])
   })
 })

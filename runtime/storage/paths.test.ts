@@ -11,17 +11,14 @@ import {
   parseLocalJobFolder,
   parseObjectKey,
   parseTransactionName,
-  savepointFolder,
   sharedDataKey,
   transactionName,
-  transactionPrefix,
 } from './paths.ts'
 
 describe('object keys', () => {
   it('have one form for each kind of object', () => {
     expect(manifestKey(checkpointId(7), 'checkpoint')).toBe('chk-7/_metadata')
     expect(manifestKey(checkpointId(8), 'savepoint')).toBe('savepoint-8/_metadata')
-    expect(savepointFolder(checkpointId(8))).toBe('savepoint-8')
     expect(checkpointDataKey(checkpointId(7), 'ab12')).toBe('chk-7/ab12')
     expect(sharedDataKey('ab12')).toBe('shared/ab12')
   })
@@ -85,7 +82,6 @@ describe('transaction names', () => {
 
   it('are safe as file names and have a pinned form', () => {
     expect(transactionName(identity)).toBe('mr1_default=2Fflights.2_sink=5F1=20=C3=A9_3.14_2_77')
-    expect(transactionName(identity).startsWith(transactionPrefix(identity.job, identity.uid))).toBe(true)
   })
 
   it('parse back whatever the job and the uid are', () => {
