@@ -8,8 +8,14 @@ const shared = {
 export default defineConfig({
   test: {
     projects: [
-      { ...shared, test: { name: 'unit', include: ['runtime/**/*.test.ts', 'tests/tidy/**/*.test.ts'], testTimeout: 20_000 } },
-      { ...shared, test: { name: 'whole', include: ['tests/whole/**/*.test.ts'], testTimeout: 240_000, fileParallelism: false } },
+      {
+        ...shared,
+        test: { name: 'unit', include: ['runtime/**/*.test.ts', 'tests/tidy/**/*.test.ts'], testTimeout: 20_000 },
+      },
+      {
+        ...shared,
+        test: { name: 'whole', include: ['tests/whole/**/*.test.ts'], testTimeout: 240_000, fileParallelism: false },
+      },
     ],
   },
 })

@@ -3,7 +3,6 @@
 // array handed over, and the codec alone on batches of about a frame.
 
 import { MessageChannel } from 'node:worker_threads'
-import { z } from 'zod'
 import { edgeId, incarnation, jobId, slotId, subtaskIndex, vertexId } from '../runtime/base/ids.ts'
 import type { SlotId } from '../runtime/base/ids.ts'
 import { realEnvironment } from '../runtime/local/platform/real-environment.ts'
@@ -15,22 +14,13 @@ import { creditAddress, dataAddress } from '../runtime/network/subjects.ts'
 import { createReader, createWriter } from '../runtime/record/bytes.ts'
 import type { TypeInfo } from '../runtime/record/contract.ts'
 import { typeInfoOf } from '../runtime/record/type-info.ts'
+import { bid } from './bid.ts'
 import type { Figure } from './figure.ts'
 
 const RECORDS = 1_000_000
 /** Of each figure the best of so many rounds counts: the machine has other work. */
 const ROUNDS = 3
 const CODEC_BATCH = 170
-
-const Bid = z.object({
-  auction: z.int(),
-  bidder: z.int(),
-  price: z.int(),
-  dateTime: z.int(),
-  channel: z.string(),
-  url: z.string(),
-  extra: z.string(),
-})
 
 const environment = realEnvironment({ log: () => undefined })
 const job = jobId('bench')
@@ -41,7 +31,7 @@ const producer = { task: { vertex: vertexId('producer'), subtask: subtaskIndex(0
 const consumer = { task: { vertex: vertexId('consumer'), subtask: subtaskIndex(0) }, attempt }
 
 export async function run(emit: (figure: Figure) => void): Promise<void> {
-  const type = typeInfoOf('bid', Bid) as TypeInfo<unknown>
+  const type = typeInfoOf('bid', bid) as TypeInfo<unknown>
   const records = makeRecords()
   const array = await best(() => handOver(records))
   const memory = await best(() => pump(memoryChannel(channel, environment.executor), records))

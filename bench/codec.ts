@@ -6,29 +6,9 @@ import { createReader, createWriter } from '../runtime/record/bytes.ts'
 import type { ByteWriter, TypeInfo } from '../runtime/record/contract.ts'
 import { keyGroupOf } from '../runtime/record/key-group.ts'
 import { typeInfoOf } from '../runtime/record/type-info.ts'
-import { z } from 'zod'
-
-export interface BenchLine {
-  readonly bench: string
-  readonly case: string
-  readonly metric: string
-  readonly value: number
-  readonly unit: string
-  readonly peer?: string
-  readonly peerValue?: number
-  readonly ratio?: number
-}
-
-const Bid = z.object({
-  auction: z.int(),
-  bidder: z.int(),
-  price: z.int(),
-  dateTime: z.int(),
-  channel: z.string(),
-  url: z.string(),
-  extra: z.string(),
-})
-type Bid = z.infer<typeof Bid>
+import { bid } from './bid.ts'
+import type { Bid } from './bid.ts'
+import type { Figure } from './figure.ts'
 
 const CASES = [
   { label: 'in cache', recordCount: 2000, rounds: 150 },
@@ -46,7 +26,7 @@ interface Contender {
   decode(batches: readonly Uint8Array[]): number
 }
 
-export async function run(emit: (line: BenchLine) => void): Promise<void> {
+export async function run(emit: (figure: Figure) => void): Promise<void> {
   for (const { label, recordCount, rounds } of CASES) runCodecs(emit, label, makeRecords(recordCount), rounds)
   const texts = makeRecords(2000).map((record) => record.channel)
   const numbers = texts.map((_, index) => index * 7)
@@ -54,8 +34,8 @@ export async function run(emit: (line: BenchLine) => void): Promise<void> {
   emit({ bench: 'codec', case: 'string key', metric: 'key group', value: keyGroupNs(texts), unit: 'ns/key' })
 }
 
-function runCodecs(emit: (line: BenchLine) => void, label: string, records: readonly Bid[], rounds: number): void {
-  const typed = typeInfoOf('bid', Bid)
+function runCodecs(emit: (figure: Figure) => void, label: string, records: readonly Bid[], rounds: number): void {
+  const typed = typeInfoOf('bid', bid)
   const untyped = typeInfoOf<Bid>('bid')
   const contenders = [
     jsonContender(records),
@@ -83,14 +63,14 @@ function runCodecs(emit: (line: BenchLine) => void, label: string, records: read
   for (const [index, { name }] of contenders.entries()) {
     const { encodeNs, decodeNs, bytes } = results[index]!
     const place = `${name}, ${label}`
-    emit(line(place, 'encode', encodeNs, 'ns/record', json.encodeNs))
-    emit(line(place, 'decode', decodeNs, 'ns/record', json.decodeNs))
-    emit(line(place, 'encode+decode', encodeNs + decodeNs, 'ns/record', json.encodeNs + json.decodeNs))
-    emit(line(place, 'size', bytes, 'bytes/record', json.bytes))
+    emit(figure(place, 'encode', encodeNs, 'ns/record', json.encodeNs))
+    emit(figure(place, 'decode', decodeNs, 'ns/record', json.decodeNs))
+    emit(figure(place, 'encode+decode', encodeNs + decodeNs, 'ns/record', json.encodeNs + json.decodeNs))
+    emit(figure(place, 'size', bytes, 'bytes/record', json.bytes))
   }
 }
 
-function line(name: string, metric: string, value: number, unit: string, json: number): BenchLine {
+function figure(name: string, metric: string, value: number, unit: string, json: number): Figure {
   return { bench: 'codec', case: name, metric, value, unit, peer: 'JSON', peerValue: json, ratio: json / value }
 }
 

@@ -3,7 +3,7 @@
 import { readdirSync } from 'node:fs'
 import type { Bench } from './figure.ts'
 
-const notBenches = new Set(['main.ts', 'figure.ts'])
+const notBenches = new Set(['main.ts', 'figure.ts', 'bid.ts'])
 const names = readdirSync(new URL('.', import.meta.url))
   .filter((file) => file.endsWith('.ts') && !notBenches.has(file))
   .map((file) => file.slice(0, -'.ts'.length))

@@ -1,10 +1,25 @@
 // Metric names in one table; groups are handed to whoever counts.
 
 export const metricNames = [
-  'records_in_total', 'records_out_total', 'bytes_in_total', 'bytes_out_total', 'busy_ms_total', 'idle_ms_total',
-  'backpressured_ms_total', 'current_watermark_ms', 'late_records_total', 'malformed_records_total', 'state_entries',
-  'checkpoint_sync_ms', 'checkpoint_async_ms', 'checkpoint_alignment_ms', 'checkpoint_bytes', 'frames_resent_total',
-  'commits_total', 'commit_retries_total', 'records_dropped_total',
+  'records_in_total',
+  'records_out_total',
+  'bytes_in_total',
+  'bytes_out_total',
+  'busy_ms_total',
+  'idle_ms_total',
+  'backpressured_ms_total',
+  'current_watermark_ms',
+  'late_records_total',
+  'malformed_records_total',
+  'state_entries',
+  'checkpoint_sync_ms',
+  'checkpoint_async_ms',
+  'checkpoint_alignment_ms',
+  'checkpoint_bytes',
+  'frames_resent_total',
+  'commits_total',
+  'commit_retries_total',
+  'records_dropped_total',
 ] as const
 
 export type MetricName = (typeof metricNames)[number]

@@ -71,7 +71,7 @@ class Play {
     let previous: VertexId | undefined
     for (const [index, word] of words.entries()) {
       if (word === '->' || word === '=>') continue
-      const [, name = '', parallelism = '1', mark] = /^(\w+)(?::(\d+))?(!)?$/.exec(word) ?? []
+      const [, name = '', parallelism = '1'] = /^(\w+)(?::(\d+))?$/.exec(word) ?? []
       const vertex = this.#vertices.get(name) ?? {
         parallelism: Number(parallelism),
         producers: new Map<VertexId, boolean>(),
@@ -93,7 +93,7 @@ class Play {
       minPauseMs: number('pause', minPauseMs),
       savepointTimeoutMs: number('savepointTimeout', savepointTimeoutMs),
       tolerableFailures: number('tolerable', tolerableFailures),
-      }
+    }
   }
 
   get #machine(): CheckpointCoordinator {

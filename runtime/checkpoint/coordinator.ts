@@ -280,7 +280,8 @@ class Machine implements CheckpointCoordinator {
   /** Whoever waits for a barrier that no producer will send any more, now that `task` has ended, is triggered for the same id (rule 19). */
   #triggerMore(pending: PendingSnapshot, task: TaskId): void {
     const tasks = pending.trigger(this.#subtasks.triggerSetAfter(task))
-    if (tasks.length > 0) this.#actions.push({ type: 'triggerMore', id: pending.id, tasks })
+    const { id, kind } = pending
+    if (tasks.length > 0) this.#actions.push({ type: 'triggerMore', id, kind, tasks })
   }
 
   // ---- what is asked for ----

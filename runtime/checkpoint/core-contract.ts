@@ -82,7 +82,12 @@ export type CheckpointAction =
       readonly request: RequestId | undefined
     }
   /** Producers finished meanwhile: these subtasks are triggered for the same id too (rule 19). */
-  | { readonly type: 'triggerMore'; readonly id: CheckpointId; readonly tasks: readonly TaskId[] }
+  | {
+      readonly type: 'triggerMore'
+      readonly id: CheckpointId
+      readonly kind: SnapshotKind
+      readonly tasks: readonly TaskId[]
+    }
   /** Tell every running subtask, once per id. */
   | { readonly type: 'abort'; readonly id: CheckpointId; readonly reason: AbortReason; readonly detail: string }
   | { readonly type: 'writeManifest'; readonly snapshot: CollectedSnapshot }

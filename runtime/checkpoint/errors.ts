@@ -8,26 +8,27 @@ export const checkpointErrors = {
     meaning: 'This object is not the manifest of a checkpoint or savepoint.',
     who: 'user',
     retry: false,
-    remedy: 'Name the folder or _metadata object of a checkpoint or savepoint that Millrace wrote.',
+    remedy:
+      'Restore the object in the store: it must be the _metadata object of a checkpoint or savepoint, as Millrace wrote it.',
   },
   'MR-C02': {
     meaning: 'A manifest is damaged: its content does not fit its checksum.',
     who: 'external system',
     retry: true,
     remedy:
-      'It is read again; if that does not help, restore the object in the store, or start from another retained checkpoint by --from.',
+      'It is read again; if that does not help, restore the object in the store from a copy and give the same command again.',
   },
   'MR-C03': {
     meaning: 'A manifest has a format that this version does not read.',
     who: 'user',
     retry: false,
-    remedy: 'Start with the version that wrote it or a neighbouring one, and take a savepoint there.',
+    remedy: 'Run the version that wrote it, or one whose format is at most one newer.',
   },
   'MR-C04': {
     meaning: 'A manifest contradicts itself; nothing was restored from it.',
     who: 'millrace',
     retry: false,
-    remedy: 'Start from another retained checkpoint by --from, and report the manifest and this message.',
+    remedy: 'Restore the object in the store from a copy, and report the manifest and this message.',
   },
   'MR-C05': {
     meaning: 'A snapshot holds something that cannot be written as JSON.',
@@ -46,7 +47,8 @@ export const checkpointErrors = {
     meaning: 'The restore point holds state whose uid is missing in the job.',
     who: 'user',
     retry: false,
-    remedy: 'Give the operator its uid back, or start with allowNonRestoredState to drop this state.',
+    remedy:
+      'Give the operator its uid back: state is never dropped unasked. To begin without it, give the job another name.',
   },
   'MR-C12': {
     meaning:
@@ -77,7 +79,7 @@ export const checkpointErrors = {
     meaning: 'A vertex had finished in the restore point, but would now get new data.',
     who: 'user',
     retry: false,
-    remedy: 'Give the operators behind the new input new uids, or start without the finished restore point.',
+    remedy: 'Give the operators behind the new input new uids, or begin a new job under another name.',
   },
 } as const satisfies Record<string, ErrorRow>
 

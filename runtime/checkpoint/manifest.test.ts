@@ -135,6 +135,17 @@ describe('the manifest', () => {
     expect(() => encodeManifest(withOperator('sink', [{ committables: [payload] }]))).toThrow(/^MR-C05 /)
   })
 
+  it('counts a vertex as wholly finished only behind producers that are: they run again, and so must it (rule 19)', () => {
+    const finishedOf = (vertices: readonly string[]) => {
+      const collected = collectedOf(graph, (vertex) => subtaskSnapshot({}, vertices.includes(vertex)))
+      return fromCollected(collected, meta).vertices.map(({ finished }) => finished)
+    }
+    expect(finishedOf(['source', 'count', 'sink'])).toEqual([[true, true], [true, true], [true]])
+    // The word of count's end was still on its way when the sink's was there.
+    expect(finishedOf(['source', 'sink'])).toEqual([[true, true], [false, false], [false]])
+    expect(finishedOf(['count', 'sink'])).toEqual([[false, false], [false, false], [false]])
+  })
+
   it('refuses to be made of an incomplete snapshot', () => {
     const collected = collectedOf(graph, snapshotOf)
     const subtasks = new Map([...collected.subtasks].slice(1))

@@ -76,6 +76,7 @@ export interface ManifestMeta {
 export function fromCollected(collected: CollectedSnapshot, meta: ManifestMeta): Manifest {
   const { graph } = meta
   let bytes = 0
+  const whollyFinished = new Set<VertexId>()
   const vertices = graph.vertices.map((vertex): ManifestVertex => {
     const snapshots: SubtaskSnapshot[] = []
     for (let index = 0; index < vertex.parallelism; index++) {
@@ -98,7 +99,11 @@ export function fromCollected(collected: CollectedSnapshot, meta: ManifestMeta):
         `a subtask of ${vertex.id} acknowledged ${collected.id} with state of ${foreign}`,
       )
     }
-    const finished = snapshots.map((snapshot) => snapshot.finished)
+    // A consumer may be heard to have finished before its producer is: the producer will run again, and so must the consumer.
+    const mayBeFinished = graph.edges.every(({ source, target }) => target !== vertex.id || whollyFinished.has(source))
+    const allFinished = snapshots.every((snapshot) => snapshot.finished)
+    if (allFinished && mayBeFinished) whollyFinished.add(vertex.id)
+    const finished = snapshots.map((snapshot) => snapshot.finished && (mayBeFinished || !allFinished))
     return {
       id: vertex.id,
       parallelism: vertex.parallelism,

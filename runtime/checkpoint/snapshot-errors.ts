@@ -8,13 +8,13 @@ export const snapshotErrors = {
     meaning: 'State that a snapshot names is not in the store.',
     who: 'user',
     retry: false,
-    remedy: 'Restore the object from a copy, or start from another checkpoint or savepoint.',
+    remedy: 'Restore the object in the store from a copy; the job never starts from an older checkpoint by itself.',
   },
   'MR-C51': {
     meaning: 'State in the store differs from what was written.',
     who: 'user',
     retry: false,
-    remedy: 'Restore the object from a copy, or start from another checkpoint or savepoint.',
+    remedy: 'Restore the object in the store from a copy; the job never starts from an older checkpoint by itself.',
   },
   'MR-C52': {
     meaning: 'State could not be read from the store in time.',

@@ -1,7 +1,8 @@
 // Reads state by its handle, and gives nothing that differs from what was written.
 
 import { crc32 } from 'node:zlib'
-import type { Environment, Timer } from '../base/environment.ts'
+import { within } from '../base/deadline.ts'
+import type { Environment } from '../base/environment.ts'
 import { InvariantError, MillraceError } from '../base/errors.ts'
 import type { ObjectStore } from '../storage/contract.ts'
 import { parseObjectKey } from '../storage/paths.ts'
@@ -61,20 +62,9 @@ export class SnapshotDownloader implements SnapshotReader {
   }
 
   async #readRange(handle: ObjectHandle): Promise<Uint8Array | undefined> {
-    let timer: Timer | undefined
-    const late = new Promise<never>((_resolve, reject) => {
-      timer = this.#environment.clock.timer(READ_DEADLINE_MS, () =>
-        reject(new Error(`no answer within ${READ_DEADLINE_MS} ms`)),
-      )
-    })
-    try {
-      return await Promise.race([
-        this.#store.readRange(parseObjectKey(handle.object), handle.offset, handle.length),
-        late,
-      ])
-    } finally {
-      timer?.cancel()
-    }
+    const call = this.#store.readRange(parseObjectKey(handle.object), handle.offset, handle.length)
+    const late = () => new Error(`no answer within ${READ_DEADLINE_MS} ms`)
+    return within(this.#environment.clock, READ_DEADLINE_MS, call, late)
   }
 
   #pause(delayMs: number): Promise<void> {

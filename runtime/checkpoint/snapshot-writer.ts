@@ -2,6 +2,7 @@
 // and an object never waits for a subtask. Small state comes back inline and lies in the manifest.
 
 import { crc32 } from 'node:zlib'
+import { within } from '../base/deadline.ts'
 import type { Environment, Timer } from '../base/environment.ts'
 import type { CheckpointId } from '../base/ids.ts'
 import type { SnapshotKind } from '../record/element.ts'
@@ -140,19 +141,11 @@ export class SnapshotUploader implements SnapshotWriter {
   }
 
   async #create(key: ObjectKey, bytes: Uint8Array): Promise<void> {
-    let timer: Timer | undefined
-    const late = new Promise<never>((_resolve, reject) => {
-      timer = this.#environment.clock.timer(UPLOAD_DEADLINE_MS, () =>
-        reject(snapshotError('MR-C53', `${key} (${bytes.length} bytes) took longer than ${UPLOAD_DEADLINE_MS} ms.`)),
-      )
-    })
-    try {
-      // An object that appears after the deadline is named by nobody and goes with its checkpoint's folder.
-      const answer = await Promise.race([this.#store.create(key, bytes), late])
-      if (answer === 'exists') throw storageError('MR-S07', `${key}.`)
-    } finally {
-      timer?.cancel()
-    }
+    const late = () =>
+      snapshotError('MR-C53', `${key} (${bytes.length} bytes) took longer than ${UPLOAD_DEADLINE_MS} ms.`)
+    // An object that appears after the deadline is named by nobody and goes with its checkpoint's folder.
+    const answer = await within(this.#environment.clock, UPLOAD_DEADLINE_MS, this.#store.create(key, bytes), late)
+    if (answer === 'exists') throw storageError('MR-S07', `${key}.`)
   }
 }
 

@@ -1,7 +1,7 @@
 // Collects results in memory, exactly once, for tests whose job runs in the same process.
 
 import { checkpointId, type CheckpointId } from '../base/ids.ts'
-import { parseTransactionName, transactionName } from '../storage/paths.ts'
+import { isTransactionOf, transactionName } from '../storage/paths.ts'
 import type { Committer, CommitterContext, Sink, SinkContext, SinkWriter } from './contract.ts'
 import { connectorError } from './errors.ts'
 
@@ -95,10 +95,7 @@ class CollectionCommitter implements Committer {
   }
 
   async list(): Promise<readonly string[]> {
-    return [...this.#collection.preCommitted.keys()].filter((name) => {
-      const identity = parseTransactionName(name)
-      return identity !== undefined && identity.job === this.#context.job && identity.uid === this.#context.uid
-    })
+    return [...this.#collection.preCommitted.keys()].filter((name) => isTransactionOf(name, this.#context))
   }
 
   async abort(transactions: readonly string[]): Promise<void> {

@@ -61,7 +61,8 @@ export const connectorErrors = {
     meaning: 'A sink could not write.',
     who: 'external system',
     retry: true,
-    remedy: 'Make room on the disk or mend it; nothing is lost: the job goes on from its last checkpoint.',
+    remedy:
+      'Make room on the disk or mend it; nothing is lost: the job restarts from its last checkpoint by its restart strategy.',
   },
   'MR-N11': {
     meaning: 'A sink got records faster than its disk takes them, beyond the limit of its buffer.',
@@ -74,7 +75,7 @@ export const connectorErrors = {
     who: 'user',
     retry: false,
     remedy:
-      'Look whether its records arrived; then decide with onUnknownCommit: the job never counts them as written unasked.',
+      'Look whether its records arrived, and bring the transaction back: the job never counts them as written unasked.',
   },
   'MR-N13': {
     meaning: 'The name of an output file is taken by a file with other content.',
@@ -101,10 +102,10 @@ export const connectorErrors = {
     remedy: 'Restore the named file below .pending, or check its records by hand: the disk lost what it had promised.',
   },
   'MR-N17': {
-    meaning: 'A stored split or source state cannot be read.',
+    meaning: 'A stored split, source state or transaction cannot be read.',
     who: 'user',
     retry: false,
-    remedy: 'Run the job with the version that wrote it, or start it from another restore point.',
+    remedy: 'Run the job with the version that wrote it.',
   },
   'MR-N18': {
     meaning: 'A record of the ledger does not carry the magic number.',
@@ -115,13 +116,6 @@ export const connectorErrors = {
 } as const satisfies Readonly<Record<`MR-N${string}`, ErrorRow>>
 
 export const connectorError = errorsOf(connectorErrors)
-
-/** Node's code of a file system error, or ''. */
-export function codeOf(error: unknown): string {
-  return typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string'
-    ? error.code
-    : ''
-}
 
 /** The message of anything thrown. */
 export function messageOf(error: unknown): string {

@@ -2,10 +2,11 @@
 
 import type { Committable } from '../checkpoint/contract.ts'
 import type { FileSystem } from '../storage/contract.ts'
-import { joinPath, parseTransactionName } from '../storage/paths.ts'
+import { errorCodeOf } from '../storage/errors.ts'
+import { isTransactionOf, joinPath } from '../storage/paths.ts'
 import { MillraceError } from '../base/errors.ts'
 import type { Committer, CommitterContext } from './contract.ts'
-import { codeOf, connectorError, messageOf } from './errors.ts'
+import { connectorError, messageOf } from './errors.ts'
 import { pendingFile, pendingFileSchema, pendingFolder, type PendingFile } from './file-sink-names.ts'
 
 /** Compared at once when two files may be the same one. */
@@ -32,10 +33,7 @@ export class FileCommitter implements Committer {
 
   async list(): Promise<readonly string[]> {
     const names = await retryable(this.#folder, () => listOrEmpty(this.#context.files, pendingFolder(this.#folder)))
-    return names.filter((name) => {
-      const identity = parseTransactionName(name)
-      return identity !== undefined && identity.job === this.#context.job && identity.uid === this.#context.uid
-    })
+    return names.filter((name) => isTransactionOf(name, this.#context))
   }
 
   async abort(transactions: readonly string[]): Promise<void> {
@@ -58,7 +56,7 @@ async function makeVisible(files: FileSystem, transaction: string, file: Pending
     // link, unlike rename, never replaces what is there.
     await files.link(hidden, visible)
   } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error
+    if (errorCodeOf(error) !== 'EEXIST') throw error
     // Linked by an earlier try that did not get as far as removing the hidden name; a file of anybody else is not ours to touch.
     if (!(await sameContent(files, hidden, visible))) throw connectorError('MR-N13', `${visible}.`, error)
   }
@@ -80,7 +78,7 @@ async function listOrEmpty(files: FileSystem, folder: string): Promise<readonly 
   try {
     return await files.list(folder)
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return []
+    if (errorCodeOf(error) === 'ENOENT') return []
     throw error
   }
 }

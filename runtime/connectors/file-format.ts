@@ -3,8 +3,9 @@
 import type { ZodType } from 'zod'
 import { z } from 'zod'
 import type { FileSystem } from '../storage/contract.ts'
+import { errorCodeOf } from '../storage/errors.ts'
 import { jsonCodec } from './json-codec.ts'
-import { codeOf, connectorError, messageOf } from './errors.ts'
+import { connectorError, messageOf } from './errors.ts'
 
 /** A part of a file with the place of the next record. */
 export interface FileSplit {
@@ -97,6 +98,6 @@ export async function sizeOfInput(files: FileSystem, path: string): Promise<numb
 }
 
 function readFailure(path: string, error: unknown): Error {
-  if (codeOf(error) === 'ENOENT') return connectorError('MR-N01', `${path}.`, error)
+  if (errorCodeOf(error) === 'ENOENT') return connectorError('MR-N01', `${path}.`, error)
   return connectorError('MR-N02', `${path}: ${messageOf(error)}.`, error)
 }

@@ -1,8 +1,9 @@
 // The ledger in files, for jobs of several processes: a transaction is a file that moves from open to pre-committed to committed.
 
 import type { FileSystem } from '../storage/contract.ts'
+import { errorCodeOf } from '../storage/errors.ts'
 import { joinPath, parseTransactionName } from '../storage/paths.ts'
-import { codeOf, connectorError } from './errors.ts'
+import { connectorError } from './errors.ts'
 import type { LedgerEntry, LedgerSystem } from './ledger.ts'
 
 const OPEN = 'open'
@@ -97,7 +98,7 @@ export class FileLedger implements LedgerSystem {
       await this.#files.rename(this.#path(from, name), this.#path(to, name))
     } catch (error) {
       // Somebody else did the same in the meantime; then it is done.
-      if (codeOf(error) !== 'ENOENT' || !(await this.#has(to, name))) throw error
+      if (errorCodeOf(error) !== 'ENOENT' || !(await this.#has(to, name))) throw error
     }
     await this.#files.sync(joinPath(this.#folder, to))
   }

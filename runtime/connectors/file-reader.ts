@@ -1,8 +1,8 @@
 // Reads file splits one after another: fetches run ahead asynchronously, poll() only hands out what is there.
 
 import type { CheckpointId } from '../base/ids.ts'
+import { within } from '../base/deadline.ts'
 import { invariant } from '../base/errors.ts'
-import type { Clock, Timer } from '../base/environment.ts'
 import { NO_TIMESTAMP } from '../record/element.ts'
 import type { PollStatus, ReaderContext, SourceOutput, SourceReader } from './contract.ts'
 import { connectorError } from './errors.ts'
@@ -164,10 +164,8 @@ export class FileReader<T> implements SourceReader<T, FileSplit> {
   #fetch(reading: Reading<T>): void {
     if (reading.fetching || reading.exhausted || reading.fetched.length >= FETCHED_RUNS_MAX) return
     reading.fetching = true
-    const deadline = withinDeadline(this.#context.environment.clock, FETCH_DEADLINE_MS, () =>
-      connectorError('MR-N08', `${reading.split.path} (${FETCH_DEADLINE_MS} ms).`),
-    )
-    void deadline(this.#nextRun(reading)).then(
+    const late = () => connectorError('MR-N08', `${reading.split.path} (${FETCH_DEADLINE_MS} ms).`)
+    void within(this.#context.environment.clock, FETCH_DEADLINE_MS, this.#nextRun(reading), late).then(
       (run) => {
         reading.fetching = false
         if (this.#closed || this.#reading !== reading) return
@@ -210,12 +208,4 @@ export class FileReader<T> implements SourceReader<T, FileSplit> {
     const side: MalformedFileRecord = { path, position, error: record.problem, text: record.text }
     output.emitTo(MALFORMED_TAG, side, NO_TIMESTAMP)
   }
-}
-
-function withinDeadline(clock: Clock, deadlineMs: number, late: () => Error) {
-  return <T>(work: Promise<T>): Promise<T> =>
-    new Promise((resolve, reject) => {
-      const timer: Timer = clock.timer(deadlineMs, () => reject(late()))
-      work.then(resolve, reject).finally(() => timer.cancel())
-    })
 }

@@ -2,9 +2,10 @@
 // visible name at commit. A reader of the folder sees only whole, committed files.
 
 import { checkpointId, type CheckpointId } from '../base/ids.ts'
+import { errorCodeOf } from '../storage/errors.ts'
 import { parentOf, transactionName } from '../storage/paths.ts'
 import type { PreparedTransaction, Sink, SinkContext, SinkWriter } from './contract.ts'
-import { codeOf, connectorError, messageOf } from './errors.ts'
+import { connectorError, messageOf } from './errors.ts'
 import { FileCommitter } from './file-committer.ts'
 import { finalFileName, pendingFile, pendingFolder, PENDING_FORMAT, type PendingFile } from './file-sink-names.ts'
 
@@ -163,6 +164,6 @@ class FileSinkWriter<T> implements SinkWriter<T> {
 }
 
 function writeFailure(path: string, error: unknown): Error {
-  const what = codeOf(error) === 'ENOSPC' ? 'the disk is full' : messageOf(error)
+  const what = errorCodeOf(error) === 'ENOSPC' ? 'the disk is full' : messageOf(error)
   return connectorError('MR-N10', `${path}: ${what}.`, error)
 }

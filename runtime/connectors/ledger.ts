@@ -1,9 +1,9 @@
 // The ledger: an external system with transactions that judges whether a job was exact.
 
-import type { CheckpointId } from '../base/ids.ts'
 import { checkpointId } from '../base/ids.ts'
+import type { CheckpointId } from '../base/ids.ts'
 import type { Committable } from '../checkpoint/contract.ts'
-import { parseTransactionName, transactionName } from '../storage/paths.ts'
+import { isTransactionOf, transactionName } from '../storage/paths.ts'
 import type { Committer, CommitterContext, PreparedTransaction, Sink, SinkContext, SinkWriter } from './contract.ts'
 import { connectorError } from './errors.ts'
 
@@ -157,10 +157,7 @@ class LedgerCommitter implements Committer {
 
   async list(): Promise<readonly string[]> {
     const names = await this.#system.list()
-    return names.filter((name) => {
-      const identity = parseTransactionName(name)
-      return identity !== undefined && identity.job === this.#context.job && identity.uid === this.#context.uid
-    })
+    return names.filter((name) => isTransactionOf(name, this.#context))
   }
 
   async abort(transactions: readonly string[]): Promise<void> {

@@ -109,6 +109,19 @@ describe('record validator', () => {
     expect(validator.problem).toContain('level: ')
   })
 
+  it('fills in defaults, drops unknown fields, and names a place inside the record', () => {
+    const flight = z.object({ from: z.string(), delay: z.int().default(0) })
+    expect(validatorOf(flight).accept({ from: 'JFK', more: 1 })).toEqual({ from: 'JFK', delay: 0 })
+    const list = validatorOf(z.array(z.int()))
+    expect(list.accept([1, 'x'])).toBeUndefined()
+    expect(list.problem).toContain('1: ')
+  })
+
+  it('refuses a schema that validates asynchronously', () => {
+    const slow = validatorOf(z.object({ text: z.string().refine(async () => true) }))
+    expect(() => slow.accept({ text: 'x' })).toThrow('MR-R08')
+  })
+
   it('takes field names that would be code for what they are: names', () => {
     const odd = z.object({ 'a"]; throw 1; //': z.string(), constructor: z.string(), __proto__x: z.string() })
     const record = { 'a"]; throw 1; //': 'x', constructor: 'y', __proto__x: 'z' }

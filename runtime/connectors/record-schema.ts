@@ -4,7 +4,9 @@
 
 /* oxlint-disable no-underscore-dangle -- _zod is how zod lets libraries read a schema. */
 
-import type { ZodType } from 'zod'
+import { z } from 'zod'
+import type { ZodSafeParseResult, ZodType } from 'zod'
+import { recordError } from '../record/errors.ts'
 
 export type FieldKind = 'string' | 'number' | 'boolean' | 'bigint' | 'date' | 'other'
 
@@ -34,7 +36,7 @@ export interface RecordValidator<T> {
   readonly problem: string
 }
 
-/** `schema` must be an object schema for `acceptRow`. */
+/** `schema` must be an object schema for `acceptRow`. A schema with asynchronous checks throws MR-R08 at the first record. */
 export function validatorOf<T>(schema: ZodType<T>): RecordValidator<T> {
   const fields = fieldsOf(schema) ?? []
   const plain = isPlainObject(schema, fields)
@@ -48,7 +50,7 @@ export function validatorOf<T>(schema: ZodType<T>): RecordValidator<T> {
         const record = fromObject(raw)
         if (record !== undefined) return record
       }
-      const parsed = schema.safeParse(raw)
+      const parsed = parsedBy(schema, raw)
       if (parsed.success) return parsed.data
       validator.problem = parsed.error.issues
         .map((issue) => (issue.path.length === 0 ? issue.message : `${issue.path.join('.')}: ${issue.message}`))
@@ -62,6 +64,15 @@ export function validatorOf<T>(schema: ZodType<T>): RecordValidator<T> {
     },
   }
   return validator
+}
+
+function parsedBy<T>(schema: ZodType<T>, raw: unknown): ZodSafeParseResult<T> {
+  try {
+    return schema.safeParse(raw)
+  } catch (cause) {
+    if (cause instanceof z.core.$ZodAsyncError) throw recordError('MR-R08', 'It is the schema of a source.', cause)
+    throw cause
+  }
 }
 
 /** A row as a plain object; a null where the schema knows none is a missing field. */

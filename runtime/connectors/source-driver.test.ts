@@ -34,7 +34,12 @@ class FakeReader implements SourceReader<number, string> {
 
 const IDLE_MS = 1_000
 
-function setUp(options: { owned: string[]; strategy?: ChainableWatermarkStrategy<number>; planted?: PlantedFault[]; bounded?: boolean }) {
+function setUp(options: {
+  owned: string[]
+  strategy?: ChainableWatermarkStrategy<number>
+  planted?: PlantedFault[]
+  bounded?: boolean
+}) {
   const clock = new ManualClock()
   const reader = new FakeReader()
   reader.owned = options.owned

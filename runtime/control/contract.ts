@@ -56,8 +56,6 @@ export type ToSlot =
     }
   /** Whether splits wait in the enumerator: readers without splits are then not idle. */
   | { readonly type: 'splitsWait'; readonly task: TaskId; readonly attempt: Attempt; readonly waiting: boolean }
-  /** Consumers of an ended run may go: end of the slot's work. */
-  | { readonly type: 'shutdown' }
 
 export type FromSlot =
   | { readonly type: 'registered'; readonly version: number; readonly slot: SlotId; readonly graphHash: string }

@@ -61,8 +61,8 @@ async function subject(
     start: start(1),
     incarnation: incarnation(1),
     execution: {
-      send: (task: typeof source, message: { type: string; id: number }) =>
-        story.push(`${message.type} ${message.id} to ${task.vertex}`),
+      send: (task: typeof source, message: { type: string; id: number; kind: string }) =>
+        story.push(`${message.type} ${message.kind} ${message.id} to ${task.vertex}`),
       broadcast: (message: { type: string; id: number }) => story.push(`${message.type} ${message.id} to all`),
     } as unknown as Execution,
     enumerators: {
@@ -118,8 +118,15 @@ describe("carrying out the checkpoint coordinator's decisions", () => {
     const { checkpointing, answers, story } = await subject()
     answers.set('tick', () => [{ type: 'trigger', id: id(4), kind: 'checkpoint', tasks: [source], request: undefined }])
     checkpointing.handle({ type: 'tick' })
-    expect(story).toEqual(['event tick', 'enumerators 4', 'trigger 4 to source'])
+    expect(story).toEqual(['event tick', 'enumerators 4', 'trigger checkpoint 4 to source'])
     expect(checkpointing.newestTriggered).toBe(4)
+  })
+
+  it('triggers subtasks whose producers have finished meanwhile for the same kind of snapshot', async () => {
+    const { checkpointing, answers, story } = await subject()
+    answers.set('tick', () => [{ type: 'triggerMore', id: id(4), kind: 'savepoint', tasks: [source] }])
+    checkpointing.handle({ type: 'tick' })
+    expect(story).toEqual(['event tick', 'trigger savepoint 4 to source'])
   })
 
   it('reports a trigger whose enumerators cannot be snapshotted, and triggers nobody', async () => {

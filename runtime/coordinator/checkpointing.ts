@@ -2,24 +2,25 @@
 //
 // The order that keeps results exact: all acknowledged → manifest durable → swap of HEAD won → sinks told to commit.
 
+import { within } from '../base/deadline.ts'
 import type { Environment, Timer } from '../base/environment.ts'
 import { InvariantError, unreachable } from '../base/errors.ts'
 import type { CheckpointId, Incarnation, JobId, Start, TaskKey } from '../base/ids.ts'
-import type { StateHandle, SnapshotWriter, SubtaskSnapshot } from '../checkpoint/contract.ts'
+import type { SnapshotWriter, SubtaskSnapshot } from '../checkpoint/contract.ts'
 import type { CheckpointAction, CheckpointEvent, CollectedSnapshot } from '../checkpoint/core-contract.ts'
 import type { CheckpointCoordinator } from '../checkpoint/coordinator.ts'
 import { encodeManifest, fromCollected, objectsOfSnapshot } from '../checkpoint/manifest.ts'
+import type { EnumeratorSnapshot } from '../checkpoint/manifest.ts'
 import type { JobGraph } from '../job/contract.ts'
-import type { CodecDescription } from '../record/contract.ts'
 import type { ObjectKey, ObjectStore } from '../storage/contract.ts'
 import { completeCheckpoint, completeSavepoint } from '../storage/head.ts'
-import type { Head, ManifestRef } from '../storage/head-contract.ts'
+import type { ManifestRef } from '../storage/head-contract.ts'
 import type { HeadKeeper } from '../storage/head-keeper.ts'
 import { manifestKey } from '../storage/paths.ts'
 import type { ReservedIds } from './checkpoint-ids.ts'
 import { idBlockSize } from './checkpoint-ids.ts'
+import { holdsCommittables } from './commits.ts'
 import type { Overtaken } from './commits.ts'
-import { within } from './deadline.ts'
 import type { Enumerators } from './enumerators.ts'
 import type { CompletedSnapshot } from './coordinator-contract.ts'
 import { coordinatorError } from './errors.ts'
@@ -56,7 +57,7 @@ export interface CheckpointingOptions {
 export class Checkpointing {
   readonly #options: CheckpointingOptions
   readonly #events: CheckpointEvent[] = []
-  readonly #enumeratorStates = new Map<CheckpointId, Promise<ReadonlyMap<string, EnumeratorHandle>>>()
+  readonly #enumeratorStates = new Map<CheckpointId, Promise<ReadonlyMap<string, EnumeratorSnapshot>>>()
   readonly #manifests = new Map<CheckpointId, ManifestRef>()
   readonly #writing = new Set<Promise<void>>()
   readonly #swapping = new Set<Promise<void>>()
@@ -137,7 +138,7 @@ export class Checkpointing {
       case 'trigger':
         return this.#trigger(action)
       case 'triggerMore':
-        return this.#send(action.id, 'checkpoint', action.tasks)
+        return this.#send(action.id, action.kind, action.tasks)
       case 'abort':
         environment.log('warn', 'a snapshot was aborted', {
           id: action.id,
@@ -200,7 +201,7 @@ export class Checkpointing {
   async #writeEnumerators(
     id: CheckpointId,
     states: ReturnType<Enumerators['snapshot']>,
-  ): Promise<ReadonlyMap<string, EnumeratorHandle>> {
+  ): Promise<ReadonlyMap<string, EnumeratorSnapshot>> {
     const handles = await Promise.all(
       [...states].map(
         async ([uid, { codec, bytes }]) =>
@@ -250,10 +251,11 @@ export class Checkpointing {
     const { environment, keeper, graph, onOvertaken } = this.#options
     const manifest = this.#manifests.get(collected.id)!
     this.#manifests.delete(collected.id)
-    const startedMs = environment.clock.nowMs()
     try {
       environment.failpoints.hit('coordinator.swap.before')
-      const commitsPending = hasCommittables(collected)
+      const commitsPending = [...collected.subtasks.values()].some(({ snapshot }) =>
+        holdsCommittables(snapshot.operators),
+      )
       const answer = await keeper.update((head) =>
         collected.kind === 'checkpoint'
           ? completeCheckpoint(head, { manifest, retainedMax: graph.settings.retained, commitsPending })
@@ -264,7 +266,7 @@ export class Checkpointing {
         this.handle({ type: 'fenced' })
         return onOvertaken(answer)
       }
-      const durationMs = startedMs - collected.triggeredAtMs + (environment.clock.nowMs() - startedMs)
+      const durationMs = environment.clock.nowMs() - collected.triggeredAtMs
       // What is permitted now must be known before the core goes on: it may find that all is done, and this not confirmed.
       this.#options.onCompleted({ head: answer.head, manifest, collected, durationMs })
       this.handle({ type: 'swapWon', id: collected.id })
@@ -296,20 +298,8 @@ function track(steps: Set<Promise<void>>, step: Promise<void>): void {
   void step.finally(() => steps.delete(step))
 }
 
-export interface EnumeratorHandle {
-  readonly codec: CodecDescription
-  readonly handle: StateHandle
-}
-
 export function objectsOfCollected(collected: CollectedSnapshot): ReadonlySet<ObjectKey> {
   return new Set([...collected.subtasks.values()].flatMap(({ snapshot }) => objectsOfSnapshot(snapshot)))
-}
-
-function hasCommittables(collected: CollectedSnapshot): boolean {
-  for (const { snapshot } of collected.subtasks.values()) {
-    for (const operator of Object.values(snapshot.operators)) if ((operator.committables?.length ?? 0) > 0) return true
-  }
-  return false
 }
 
 function bytesOf(collected: CollectedSnapshot): number {

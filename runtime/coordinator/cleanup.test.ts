@@ -11,7 +11,7 @@ import { checkpointDataKey, manifestKey } from '../storage/paths.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
 import type { CompletedSnapshot } from './coordinator-contract.ts'
 import { objectsOfCollected } from './checkpointing.ts'
-import { Cleanup } from './cleanup.ts'
+import { Cleanup, cleanupDeadlineMs } from './cleanup.ts'
 import type { Commits } from './commits.ts'
 import type { Execution } from './execution.ts'
 
@@ -154,6 +154,31 @@ describe('clean-up after a completed checkpoint', () => {
     store.read = read
     await clean(completed)
     expect(await keys()).toEqual(['chk-7/_metadata', data(7, 'y')])
+  })
+
+  it('that the store never answers is given up at its deadline; of those that waited for it the newest stands for all', async () => {
+    const { complete, clean, cleanup, store, environment, keys, swept } = await subject()
+    const list = store.list.bind(store)
+    let hung = 0
+    store.list = () => {
+      hung++
+      return new Promise(() => {})
+    }
+    const cleaned: Promise<void>[] = []
+    for (const id of [5, 6, 7, 8]) {
+      cleaned.push(clean(await complete(id, [data(id, 'x')])))
+      cleaned.push(cleanup.sweep())
+    }
+    await environment.clock.advanceSettled(cleanupDeadlineMs - 1)
+    expect(hung).toBe(1)
+    store.list = list
+    await environment.clock.advanceSettled(1)
+    await Promise.all(cleaned)
+    expect(environment.lines.map(({ fields }) => String(fields?.['error']))).toEqual([
+      expect.stringContaining('MR-S01'),
+    ])
+    expect(await keys()).toEqual(['chk-8/_metadata', data(8, 'x')])
+    expect(swept).toHaveLength(1)
   })
 
   it('is not the business of a coordinator that was overtaken, nor of one that has ended', async () => {

@@ -1,22 +1,29 @@
 // What is no longer needed is taken away after a checkpoint has completed: dropped manifests with their data (rule 7), state of
 // aborted snapshots (R8), transactions that nobody holds (rule 24). Failing here costs space, never a record.
 
+import { within } from '../base/deadline.ts'
 import type { Environment } from '../base/environment.ts'
 import type { CheckpointId, Incarnation } from '../base/ids.ts'
-import type { Committable } from '../checkpoint/contract.ts'
+import { committablesOf } from '../checkpoint/assignment.ts'
 import { decodeManifest, objectsOf } from '../checkpoint/manifest.ts'
 import type { Manifest } from '../checkpoint/manifest.ts'
 import type { ObjectKey, ObjectStore } from '../storage/contract.ts'
+import { storageError } from '../storage/errors.ts'
 import { discardFiles } from '../storage/garbage.ts'
 import { discarded, restorePointOf } from '../storage/head.ts'
 import type { Head, ManifestRef } from '../storage/head-contract.ts'
 import type { HeadKeeper } from '../storage/head-keeper.ts'
 import type { CompletedSnapshot } from './coordinator-contract.ts'
-import { transactionsOf } from './commits.ts'
 import type { Commits } from './commits.ts'
 import { coordinatorError } from './errors.ts'
 import type { Execution } from './execution.ts'
 import { Orphans } from './orphans.ts'
+
+/**
+ * One clean-up, with all its calls to store and sinks; then the next one gets its turn. What a call that was given up still deletes is
+ * needed by nobody for ever: ids, attempts and names are never used again.
+ */
+export const cleanupDeadlineMs = 300_000
 
 export interface CleanupOptions {
   readonly store: ObjectStore
@@ -39,7 +46,9 @@ export class Cleanup {
   readonly #options: CleanupOptions
   /** What each manifest that HEAD names needs; a manifest never changes. */
   readonly #needs = new Map<ObjectKey, Needs>()
-  #running: Promise<void> = Promise.resolve()
+  /** At most one: the newest clean-up does all that those before it had to do, and a sweep is its last step. */
+  #waiting: (() => Promise<void>) | undefined
+  #running: Promise<void> | undefined
   #closed = false
 
   constructor(options: CleanupOptions) {
@@ -47,22 +56,19 @@ export class Cleanup {
     this.orphans = new Orphans(options.store)
   }
 
-  /** `acknowledged`: objects of the snapshot that has just completed and of finished subtasks. One clean-up runs at a time. */
+  /**
+   * `acknowledged`: objects of the snapshot that has just completed and of finished subtasks. Resolves, like `sweep`, when nothing runs or
+   * waits any more; never rejects.
+   */
   afterCompleted(completed: CompletedSnapshot, acknowledged: ReadonlySet<ObjectKey>): Promise<void> {
-    this.#running = this.#running.then(() => this.#clean(completed.manifest.id, acknowledged))
-    return this.#running
+    this.#waiting = () => this.#clean(completed.manifest.id, acknowledged)
+    return (this.#running ??= this.#runWaiting())
   }
 
   /** After a restart: transactions of attempts that are gone. */
   sweep(): Promise<void> {
-    this.#running = this.#running.then(async () => {
-      try {
-        await this.#sweep()
-      } catch (error) {
-        this.#warn(error)
-      }
-    })
-    return this.#running
+    this.#waiting ??= () => this.#sweep()
+    return (this.#running ??= this.#runWaiting())
   }
 
   /** The job has ended here: whoever comes next cleans up. */
@@ -70,27 +76,37 @@ export class Cleanup {
     this.#closed = true
   }
 
+  /** One at a time. */
+  async #runWaiting(): Promise<void> {
+    const { clock } = this.#options.environment
+    const late = () => storageError('MR-S01', `Cleaning up took longer than ${cleanupDeadlineMs} ms.`)
+    for (let act = this.#waiting; act !== undefined && !this.#closed; act = this.#waiting) {
+      this.#waiting = undefined
+      try {
+        await within(clock, cleanupDeadlineMs, act(), late)
+      } catch (error) {
+        this.#warn(error)
+      }
+    }
+    this.#running = undefined
+  }
+
   async #clean(id: CheckpointId, acknowledged: ReadonlySet<ObjectKey>): Promise<void> {
     const { keeper, environment, incarnation } = this.#options
-    if (this.#closed) return
-    try {
-      environment.failpoints.hit('coordinator.discard.before')
-      // Nothing is deleted while a swap is unclear (rule 4).
-      await keeper.settled()
-      const head = (await keeper.read())!
-      if (head.incarnation !== incarnation) return
-      const used = new Set(acknowledged)
-      for (const ref of namedBy(head)) {
-        used.add(ref.path)
-        for (const object of (await this.#needsOf(ref)).objects) used.add(object)
-      }
-      await this.#discard(head, used)
-      await this.orphans.collect(id, used)
-      environment.failpoints.hit('coordinator.discard.after')
-      await this.#sweep()
-    } catch (error) {
-      this.#warn(error)
+    environment.failpoints.hit('coordinator.discard.before')
+    // Nothing is deleted while a swap is unclear (rule 4).
+    await keeper.settled()
+    const head = (await keeper.read())!
+    if (head.incarnation !== incarnation) return
+    const used = new Set(acknowledged)
+    for (const ref of namedBy(head)) {
+      used.add(ref.path)
+      for (const object of (await this.#needsOf(ref)).objects) used.add(object)
     }
+    await this.#discard(head, used)
+    await this.orphans.collect(id, used)
+    environment.failpoints.hit('coordinator.discard.after')
+    await this.#sweep()
   }
 
   /** Rule 7: data first, the manifest last, then a later swap removes the entry. */
@@ -136,7 +152,7 @@ export class Cleanup {
     // HEAD names it, so that it must be there: an answer that it is not stops the clean-up, it never frees anything.
     if (bytes === undefined) throw coordinatorError('MR-O18', `At ${ref.path}.`)
     const manifest = decodeManifest(bytes, ref.path)
-    const needs = { objects: objectsOf(manifest), transactions: transactionsOf(committablesIn(manifest)) }
+    const needs = { objects: objectsOf(manifest), transactions: transactionsIn(manifest) }
     this.#needs.set(ref.path, needs)
     return needs
   }
@@ -158,10 +174,6 @@ function namedBy(head: Head): readonly ManifestRef[] {
   ]
 }
 
-function* committablesIn(manifest: Manifest): Generator<readonly Committable[]> {
-  for (const vertex of manifest.vertices) {
-    for (const perSubtask of Object.values(vertex.operators)) {
-      for (const snapshot of perSubtask) if (snapshot?.committables !== undefined) yield snapshot.committables
-    }
-  }
+function transactionsIn(manifest: Manifest): ReadonlySet<string> {
+  return new Set([...committablesOf(manifest).values()].flat().map(({ transaction }) => transaction))
 }

@@ -107,10 +107,10 @@ async function subject(options: { readonly store?: (store: HeadStore) => HeadSto
       completedAtMs: 0,
       bytes: 0,
     }
-    const answer = await keeper.update((head) =>
+    await keeper.update((head) =>
       completeCheckpoint(head, { manifest, retainedMax: 2, commitsPending: pending.includes(true) }),
     )
-    commits.permitted(collected, answer.head)
+    commits.permitted(collected)
     await settlePromises()
   }
   const planOf = (from: number | undefined, committables: readonly (readonly Committable[])[]): RestorePlan => ({

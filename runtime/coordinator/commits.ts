@@ -2,8 +2,8 @@
 
 import type { Environment, Timer } from '../base/environment.ts'
 import { InvariantError } from '../base/errors.ts'
-import { taskKey } from '../base/ids.ts'
-import type { CheckpointId, JobId, TaskId, TaskKey } from '../base/ids.ts'
+import { formatAttempt, taskKey } from '../base/ids.ts'
+import type { Attempt, CheckpointId, JobId, SubtaskIndex, TaskId, TaskKey } from '../base/ids.ts'
 import { Metrics } from '../base/metrics.ts'
 import type { Committable } from '../checkpoint/contract.ts'
 import type { CollectedSnapshot } from '../checkpoint/core-contract.ts'
@@ -97,7 +97,7 @@ export class Commits {
     // Permitted by a coordinator before this one. It is not newer than the restore point, which holds all of it that is left.
     const waits = new Set<TaskKey>()
     for (const [key, { restored }] of plan.subtasks) {
-      if (Object.values(restored.operators).some(({ committables }) => (committables?.length ?? 0) > 0)) waits.add(key)
+      if (holdsCommittables(restored.operators)) waits.add(key)
     }
     this.#permitted = { id: plan.id ?? head.unconfirmed.id, waits }
     this.#confirmIfAll()
@@ -107,13 +107,13 @@ export class Commits {
    * A checkpoint completed: the two-phase subtasks that have something to commit in it are waited for. One that has nothing has
    * committed all that it had before, since each snapshot holds everything that is not committed yet (rule 22).
    */
-  permitted(collected: CollectedSnapshot, head: Head): void {
+  permitted(collected: CollectedSnapshot): void {
     const waits = new Set<TaskKey>()
     for (const [key, { snapshot }] of collected.subtasks) {
-      const some = Object.values(snapshot.operators).some(({ committables }) => (committables?.length ?? 0) > 0)
-      if (some) waits.add(key)
+      if (holdsCommittables(snapshot.operators)) waits.add(key)
     }
-    this.#permitted = waits.size === 0 && head.unconfirmed === undefined ? undefined : { id: collected.id, waits }
+    // Without any, the swap itself has confirmed what was permitted before.
+    this.#permitted = waits.size === 0 ? undefined : { id: collected.id, waits }
     this.#confirmIfAll()
   }
 
@@ -173,14 +173,14 @@ export class Commits {
   #isLeftover(name: string, uid: string, current: ReadonlySet<string>): boolean {
     const identity = parseTransactionName(name)
     if (identity === undefined || identity.job !== this.#options.job || identity.uid !== uid) return false
-    return !current.has(`${identity.subtask}/${identity.attempt.incarnation}.${identity.attempt.number}`)
+    return !current.has(attemptOf(identity))
   }
 
   #currentAttempts(execution: Execution, uid: string): ReadonlySet<string> {
     const vertex = this.#options.graph.vertices.find(({ chain }) => chain.some((operator) => operator.uid === uid))
     const current = new Set<string>()
     for (const { task, attempt } of execution.tasks.values()) {
-      if (task.vertex === vertex?.id) current.add(`${task.subtask}/${attempt.incarnation}.${attempt.number}`)
+      if (task.vertex === vertex?.id) current.add(attemptOf({ subtask: task.subtask, attempt }))
     }
     return current
   }
@@ -218,9 +218,13 @@ export class Commits {
   }
 }
 
-/** Names of all transactions that a HEAD's manifests may still need. */
-export function transactionsOf(committables: Iterable<readonly Committable[]>): Set<string> {
-  const names = new Set<string>()
-  for (const list of committables) for (const { transaction } of list) names.add(transaction)
-  return names
+/** Whether a subtask's snapshot, or its share of a restore point, has anything to commit. */
+export function holdsCommittables(
+  operators: Readonly<Record<string, { readonly committables?: readonly Committable[] }>>,
+): boolean {
+  return Object.values(operators).some(({ committables }) => (committables?.length ?? 0) > 0)
+}
+
+function attemptOf({ subtask, attempt }: { readonly subtask: SubtaskIndex; readonly attempt: Attempt }): string {
+  return `${subtask}/${formatAttempt(attempt)}`
 }

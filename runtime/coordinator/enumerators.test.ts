@@ -8,7 +8,7 @@ import { createReader } from '../record/bytes.ts'
 import { untypedCodec } from '../record/untyped.ts'
 import { MemoryFiles } from '../storage/memory-files.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
-import { Enumerators } from './enumerators.ts'
+import { Enumerators, startDeadlineMs } from './enumerators.ts'
 import type { TaskMessage } from './enumerators.ts'
 import type { RestorePlan } from './restore.ts'
 
@@ -17,7 +17,7 @@ class ListEnumerator implements SplitEnumerator<string, string[]> {
   readonly context: EnumeratorContext<string>
   waiting: string[]
   readonly story: string[] = []
-  startsWith: (() => void) | undefined
+  startsWith: (() => void | Promise<void>) | undefined
 
   constructor(context: EnumeratorContext<string>, restored: string[] | undefined, all: readonly string[]) {
     this.context = context
@@ -25,7 +25,7 @@ class ListEnumerator implements SplitEnumerator<string, string[]> {
   }
 
   async start(): Promise<void> {
-    this.startsWith?.()
+    await this.startsWith?.()
   }
 
   addReader(subtask: number): void {
@@ -61,7 +61,10 @@ class ListEnumerator implements SplitEnumerator<string, string[]> {
 }
 
 function subject(
-  options: { readonly all?: readonly string[]; readonly onStart?: (enumerator: ListEnumerator) => void } = {},
+  options: {
+    readonly all?: readonly string[]
+    readonly onStart?: (enumerator: ListEnumerator) => void | Promise<void>
+  } = {},
 ) {
   const made: ListEnumerator[] = []
   const source = {
@@ -83,9 +86,10 @@ function subject(
   const graph: JobGraph = { ...shape, vertices: [{ ...vertex, chain }] }
   const sent: string[] = []
   const failures: string[] = []
+  const environment = manualEnvironment()
   const enumerators = new Enumerators({
     graph,
-    environment: manualEnvironment(),
+    environment,
     files: new MemoryFiles(),
     send: (task, message) => sent.push(`${task.subtask} ${words(message)}`),
     fail: (id, error) => failures.push(`${id}: ${String(error)}`),
@@ -93,6 +97,7 @@ function subject(
   const tasks = [0, 1].map((subtask): TaskId => ({ vertex: vertexId('source'), subtask: subtaskIndex(subtask) }))
   return {
     enumerators,
+    environment,
     tasks,
     sent,
     failures,
@@ -252,6 +257,17 @@ describe('split enumerators in the coordinator', () => {
     ask(0)
     newest().context.fail(new Error('later'))
     expect(failures).toEqual(['source: Error: no connection', 'source: Error: later'])
+  })
+
+  it('that do not start in time fail the restart: else it would hold up every end of the job', async () => {
+    const { restart, environment } = subject({ onStart: () => new Promise(() => {}) })
+    let failure: unknown
+    const restarted = restart([0, 1], undefined).catch((error: unknown) => (failure = error))
+    await environment.clock.advanceSettled(startDeadlineMs - 1)
+    expect(failure).toBeUndefined()
+    await environment.clock.advanceSettled(1)
+    await restarted
+    expect(failure).toMatchObject({ code: 'MR-O22', retry: true })
   })
 
   it("refuse stored state that today's source cannot read", async () => {

@@ -1,5 +1,6 @@
 // The split enumerators of a job: they run here, and are part of the checkpoint (rule 20).
 
+import { within } from '../base/deadline.ts'
 import type { Environment } from '../base/environment.ts'
 import { invariant } from '../base/errors.ts'
 import { subtaskIndex } from '../base/ids.ts'
@@ -12,6 +13,9 @@ import type { CodecDescription } from '../record/contract.ts'
 import type { FileSystem } from '../storage/contract.ts'
 import { coordinatorError } from './errors.ts'
 import type { RestorePlan } from './restore.ts'
+
+/** Finding the first splits: one that waits longer waits for something that will not come, and holds up every end of the job. */
+export const startDeadlineMs = 120_000
 
 export interface EnumeratorsOptions {
   readonly graph: JobGraph
@@ -142,7 +146,8 @@ export class Enumerators {
     const stored = plan.enumerators.get(entry.uid)
     const restored = stored === undefined ? undefined : decodeState(entry, stored)
     entry.enumerator = entry.source.createEnumerator(this.#context(entry), restored)
-    await entry.enumerator.start()
+    const late = () => coordinatorError('MR-O22', `Source ${entry.uid}: ${startDeadlineMs} ms.`)
+    await within(this.#options.environment.clock, startDeadlineMs, entry.enumerator.start(), late)
   }
 
   #giveBack(entry: Entry, subtask: SubtaskIndex, restoredFrom: number): void {

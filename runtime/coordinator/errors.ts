@@ -8,7 +8,8 @@ export const coordinatorErrors = {
     meaning: 'The job failed and its restart strategy allows no further restart.',
     who: 'user',
     retry: false,
-    remedy: 'Look at the cause, mend it and start the job again: it goes on from its last checkpoint.',
+    remedy:
+      'Mend the cause. This job is over and what it committed stays; the same command begins a new one from the beginning.',
   },
   'MR-O02': {
     meaning: 'More checkpoints in a row did not complete than are tolerated.',
@@ -53,7 +54,8 @@ export const coordinatorErrors = {
     meaning: 'No reserved checkpoint ids are left.',
     who: 'external system',
     retry: true,
-    remedy: 'HEAD could not be written for long; look at the store. The job restarts from its last checkpoint.',
+    remedy:
+      'HEAD could not be written for long. Look at the store, then give the same command again: it goes on from the last checkpoint.',
   },
   'MR-O17': {
     meaning: 'The store holds the HEAD of another job.',
@@ -85,6 +87,20 @@ export const coordinatorErrors = {
     who: 'external system',
     retry: true,
     remedy: 'Look at the store; it is tried again.',
+  },
+  'MR-O22': {
+    meaning: 'A split enumerator did not start in time.',
+    who: 'external system',
+    retry: true,
+    remedy:
+      'Look at what its source reads from, such as the file system of its paths; the job restarts by its restart strategy.',
+  },
+  'MR-O23': {
+    meaning: 'The job stopped because what it may commit could not be committed.',
+    who: 'user',
+    retry: true,
+    remedy:
+      'Mend the cause and give the same command again: it commits first, and goes on from its last checkpoint. Nothing is dropped unasked.',
   },
 } as const satisfies Record<string, ErrorRow>
 

@@ -366,6 +366,26 @@ describe('the ends of a job', () => {
   })
 })
 
+describe('a job that cannot commit what it may', () => {
+  it('stops and asks: it is not over, and the same command commits first and goes on exactly (rule 23)', async () => {
+    const cluster = new Cluster()
+    const run = cluster.coordinator({ settings: { commitDeadlineMs: 1_000 } }).run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 2)
+    cluster.system = {
+      append: (name, entries) => cluster.ledger.append(name, entries),
+      preCommit: (name) => cluster.ledger.preCommit(name),
+      commit: () => Promise.reject(new Error('the ledger is down')),
+      abort: (name) => cluster.ledger.abort(name),
+      list: () => cluster.ledger.list(),
+    }
+    expect(await cluster.ended(run)).toMatch(/MR-O23.*MR-J60.*the ledger is down/s)
+    expect(await cluster.head()).toMatchObject({ end: { kind: 'none' }, unconfirmed: { kind: 'checkpoint' } })
+    cluster.system = cluster.ledger
+    expect(await cluster.ended(cluster.coordinator().run())).toEqual({ kind: 'finished' })
+    cluster.expectExact()
+  })
+})
+
 describe('a job that cannot begin again', () => {
   it('says so and ends nothing when its restore point is missing: brought back, the same command goes on exactly', async () => {
     const cluster = new Cluster()

@@ -5,6 +5,7 @@ import { taskKey } from '../base/ids.ts'
 import type { TaskId } from '../base/ids.ts'
 import type { FromSlot } from '../control/contract.ts'
 import { serializeError } from '../control/serialized-error.ts'
+import { isCommitRefused } from '../operators/commit-with-retry.ts'
 import { cancel, close, countRestart, fail, finish } from '../storage/head.ts'
 import type { Head } from '../storage/head-contract.ts'
 import type { HeadKeeper } from '../storage/head-keeper.ts'
@@ -92,6 +93,8 @@ export class JobRun {
       // Not `failed`: that would let the same command begin a new job, from empty, for a job that only could not begin again.
       if (!error.retry && beginning && this.parts.restoredFrom !== undefined)
         throw coordinatorError('MR-O20', error.message)
+      // Likewise: a new job would write again what this one is not allowed to forget (rule 23).
+      if (isCommitRefused(error.code)) throw coordinatorError('MR-O23', error.message)
       const decision = error.retry ? strategy.onFailure(environment.clock.nowMs()) : { fail: undefined }
       if ('fail' in decision) {
         if (failure.restoring !== undefined) throw failure.restoring
@@ -229,7 +232,7 @@ export class JobRun {
     this.#options.observer?.checkpointCompleted?.(completed)
     if (completed.collected.kind === 'savepoint') return
     this.parts.enumerators.completed(completed.manifest.id)
-    this.parts.commits.permitted(completed.collected, completed.head)
+    this.parts.commits.permitted(completed.collected)
     void this.parts.cleanup.afterCompleted(completed, objectsOfCollected(completed.collected))
   }
 

@@ -1,6 +1,7 @@
 // Reads HEAD's restore point and deals it out. What cannot be read is retried and then fails loudly; an older manifest is never
 // taken in its place (rule 7, B12).
 
+import { within } from '../base/deadline.ts'
 import type { Environment } from '../base/environment.ts'
 import { MillraceError, invariant } from '../base/errors.ts'
 import { subtaskIndex, taskKey } from '../base/ids.ts'
@@ -15,7 +16,6 @@ import type { JobGraph } from '../job/contract.ts'
 import type { ObjectStore } from '../storage/contract.ts'
 import { restorePointOf } from '../storage/head.ts'
 import type { Head, ManifestRef } from '../storage/head-contract.ts'
-import { within } from './deadline.ts'
 import type { EnumeratorState } from './enumerators.ts'
 import { coordinatorError } from './errors.ts'
 

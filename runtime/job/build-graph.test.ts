@@ -401,6 +401,49 @@ describe('an error in a job says where and what to do', () => {
     throws(() => JSON.parse('{') as unknown, 'MR-J10')
   })
 
+  it.each<[string, Readonly<Record<string, unknown>>, RegExp]>([
+    ['a misspelt setting', { checkpointInterval: 100 }, /checkpointInterval: there is no such setting/],
+    [
+      'an unknown failover strategy',
+      { failoverStrategy: 'none' },
+      /failoverStrategy is none; it must be region or full/,
+    ],
+    ['a restart strategy that is a word', { restartStrategy: 'none' }, /restartStrategy is of no known type/],
+    ['an unknown restart strategy', { restartStrategy: { type: 'fixed' } }, /known are none, fixed-delay/],
+    [
+      'a field of another strategy',
+      { restartStrategy: { type: 'fixed-delay', maxAttempts: 3, attempts: 3, delayMs: 0 } },
+      /maxAttempts: fixed-delay has no such field/,
+    ],
+    [
+      'a field that is missing',
+      { restartStrategy: { type: 'failure-rate', intervalMs: 1_000, delayMs: 0 } },
+      /failuresPerInterval is undefined; it must be a whole number from 0/,
+    ],
+    [
+      'a multiplier below one',
+      {
+        restartStrategy: {
+          type: 'exponential-delay',
+          initialDelayMs: 1,
+          maxDelayMs: 2,
+          multiplier: 0.5,
+          resetAfterMs: 3,
+          jitter: 0,
+        },
+      },
+      /multiplier is 0\.5; it must be a number from 1/,
+    ],
+  ])('%s, which a job file without type check can have: at once, not at the first failure', (_, config, message) => {
+    const define = (env: JobEnvironment): void => {
+      flights(env).sinkTo(plainSink())
+      Object.assign(env.config, config)
+    }
+    expect(() => graphOf(define)).toThrow(
+      expect.objectContaining({ code: 'MR-J08', message: expect.stringMatching(message) }),
+    )
+  })
+
   it('streams of another environment', () => {
     let stolen: ReturnType<typeof flights> | undefined
     graphOf((env) => void (stolen = flights(env)).sinkTo(plainSink()))

@@ -75,7 +75,12 @@ export interface JobSettings {
 export type RestartStrategySettings =
   | { readonly type: 'none' }
   | { readonly type: 'fixed-delay'; readonly attempts: number; readonly delayMs: number }
-  | { readonly type: 'failure-rate'; readonly failuresPerInterval: number; readonly intervalMs: number; readonly delayMs: number }
+  | {
+      readonly type: 'failure-rate'
+      readonly failuresPerInterval: number
+      readonly intervalMs: number
+      readonly delayMs: number
+    }
   | {
       readonly type: 'exponential-delay'
       readonly initialDelayMs: number

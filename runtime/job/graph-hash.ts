@@ -45,8 +45,9 @@ export function graphHash(graph: HashedGraph): string {
 
 function coveredState(state: StateDescriptor): unknown {
   const type = state.kind === 'aggregating' ? state.accumulator : state.value
-  const mapKey = state.kind === 'map' ? state.mapKey : undefined
-  return { name: state.name, kind: state.kind, mapKey, type: type.row.description.fingerprint }
+  const { mapKey, mapKeyMeaning } = state.kind === 'map' ? state : {}
+  const meaning = mapKeyMeaning === undefined ? {} : { mapKeyMeaning }
+  return { name: state.name, kind: state.kind, mapKey, ...meaning, type: type.row.description.fingerprint }
 }
 
 /** JSON with sorted names, and with the values that JSON lacks told apart: arguments may hold dates, bigints, maps and sets. */

@@ -61,8 +61,9 @@ export function defaultConfig(): JobConfig {
   }
 }
 
-/** Throws MR-J08 naming the first setting that is out of its range. */
+/** Throws MR-J08 naming the first setting that is unknown or out of its range. */
 export function settingsOf(config: JobConfig, overrides: Partial<JobSettings> = {}): JobSettings {
+  refuseUnknownNames(config)
   const { parallelism: _, maxParallelism, ...configured } = config
   const settings: JobSettings = { ...configured, ...overrides }
   if (settings.checkpointIntervalMs !== undefined)
@@ -76,17 +77,59 @@ export function settingsOf(config: JobConfig, overrides: Partial<JobSettings> = 
   check('commitDeadlineMs', settings.commitDeadlineMs, { min: 1 })
   check('channelDeadlineMs', settings.channelDeadlineMs, { min: 1 })
   check('maxParallelism', maxParallelism, { min: 1, max: 32_768 })
+  checkOneOf('failoverStrategy', settings.failoverStrategy, ['region', 'full'])
   checkRestartStrategy(settings.restartStrategy)
   return settings
 }
 
+function refuseUnknownNames(config: JobConfig): void {
+  const known = Object.keys(defaultConfig())
+  const unknown = Object.keys(config).find((name) => !known.includes(name))
+  if (unknown !== undefined) throw jobError('MR-J08', `env.config.${unknown}: there is no such setting.`)
+}
+
+/** The fields of each strategy, and the least that each may be; `whole` ones are times in ms and counts. */
+const restartStrategies: Readonly<
+  Record<RestartStrategySettings['type'], Readonly<Record<string, { readonly min: number; readonly whole: boolean }>>>
+> = {
+  none: {},
+  'fixed-delay': { attempts: { min: 0, whole: true }, delayMs: { min: 0, whole: true } },
+  'failure-rate': {
+    failuresPerInterval: { min: 0, whole: true },
+    intervalMs: { min: 0, whole: true },
+    delayMs: { min: 0, whole: true },
+  },
+  'exponential-delay': {
+    initialDelayMs: { min: 0, whole: true },
+    maxDelayMs: { min: 0, whole: true },
+    multiplier: { min: 1, whole: false },
+    resetAfterMs: { min: 0, whole: true },
+    jitter: { min: 0, whole: false },
+  },
+}
+
+/** Node runs job files without looking at types: a field that is missing or misspelt would be met at the first failure only. */
 function checkRestartStrategy(strategy: RestartStrategySettings): void {
-  for (const [name, value] of Object.entries(strategy)) {
-    if (name === 'type') continue
-    const fraction = name === 'multiplier' || name === 'jitter'
-    const valid = fraction ? value >= (name === 'multiplier' ? 1 : 0) : Number.isSafeInteger(value) && value >= 0
-    if (!valid) throw jobError('MR-J08', `restartStrategy.${name} is ${String(value)}.`)
+  const types = Object.keys(restartStrategies)
+  if (!types.includes(strategy?.type))
+    throw jobError('MR-J08', `env.config.restartStrategy is of no known type; known are ${types.join(', ')}.`)
+  const fields = restartStrategies[strategy.type]
+  const given: Readonly<Record<string, unknown>> = { ...strategy }
+  const unknown = Object.keys(given).find((name) => name !== 'type' && fields[name] === undefined)
+  if (unknown !== undefined)
+    throw jobError('MR-J08', `env.config.restartStrategy.${unknown}: ${strategy.type} has no such field.`)
+  for (const [name, { min, whole }] of Object.entries(fields)) {
+    const value = given[name]
+    if (typeof value === 'number' && value >= min && (whole ? Number.isSafeInteger(value) : Number.isFinite(value)))
+      continue
+    const what = `a${whole ? ' whole' : ''} number from ${min}`
+    throw jobError('MR-J08', `env.config.restartStrategy.${name} is ${String(value)}; it must be ${what}.`)
   }
+}
+
+function checkOneOf(name: string, value: string, allowed: readonly string[]): void {
+  if (!allowed.includes(value))
+    throw jobError('MR-J08', `env.config.${name} is ${String(value)}; it must be ${allowed.join(' or ')}.`)
 }
 
 function check(name: string, value: number, range: { readonly min: number; readonly max?: number }): void {

@@ -20,16 +20,19 @@ export class SinkHandle {
     return this
   }
 
+  /** Subtasks of the sink. Default: the job's. */
   parallelism(parallelism: number): this {
     this.#node.options.parallelism = parallelism
     return this
   }
 
+  /** Sinks and operators of one group may share slots; the default is the inputs' group, else 'default'. */
   slotSharingGroup(group: string): this {
     this.#node.options.slotSharingGroup = group
     return this
   }
 
+  /** Runs in a task of its own, not joined to what it reads. */
   disableChaining(): this {
     this.#node.options.chaining = false
     return this

@@ -163,6 +163,7 @@ export class OperatorStream<T> extends Stream<T> {
     return this
   }
 
+  /** Subtasks of the operator. Default: the job's. */
   parallelism(parallelism: number): this {
     this.#node.options.parallelism = parallelism
     return this

@@ -123,7 +123,7 @@ export class WindowedStream<K, T> {
         work: { kind: 'operator', create },
         output,
         stateful: true,
-        states: [windowState(contents)],
+        states: [windowState(assigner, contents)],
       },
       { ...this.#parts.functions, ...functions },
     )

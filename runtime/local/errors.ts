@@ -8,7 +8,8 @@ export const localErrors = {
     meaning: 'The job file could not be loaded.',
     who: 'user',
     retry: false,
-    remedy: 'Mend what the message says; a job file is plain TypeScript without enums, namespaces and parameter properties, and imports carry their .ts.',
+    remedy:
+      'Mend what the message says; a job file is plain TypeScript without enums, namespaces and parameter properties, and imports carry their .ts.',
   },
   'MR-L02': {
     meaning: 'A slot thread ended with an error outside any subtask.',

@@ -21,7 +21,8 @@ export function parseFailpoints(text: string): FailpointPlan {
     .filter((part) => part !== '')
     .map((part) => {
       const [name, action, time = '1'] = part.split(':')
-      if (!failpointNames.includes(name as FailpointName)) throw new Error(`no failpoint ${name}; there are: ${failpointNames.join(', ')}`)
+      if (!failpointNames.includes(name as FailpointName))
+        throw new Error(`no failpoint ${name}; there are: ${failpointNames.join(', ')}`)
       if (action !== 'kill' && action !== 'throw') throw new Error(`a failpoint can kill or throw, not ${action}`)
       return { name: name as FailpointName, action, time: Number(time) }
     })

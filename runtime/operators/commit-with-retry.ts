@@ -24,8 +24,8 @@ const firstPauseMs = 100
 const pauseMaxMs = 10_000
 
 /**
- * Resolves when all are committed. Rejects with MR-J60 at the deadline, MR-J62 when stopped, and with the committer's own error
- * when that is not to be retried: the external system has forgotten the transaction, and nobody but the user may decide what then.
+ * Resolves when all are committed. Rejects with MR-J60 at the deadline, MR-J62 when stopped, and with MR-J65 around the committer's own
+ * error when that is not to be retried: the external system has forgotten the transaction, and nobody but the user may decide what then.
  */
 export async function commitWithRetry(options: CommitOptions): Promise<void> {
   const { clock, random } = options.environment
@@ -33,7 +33,7 @@ export async function commitWithRetry(options: CommitOptions): Promise<void> {
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, pauseMaxMs)) {
     const outcome = await attempt(options, deadline - clock.nowMs())
     if (outcome.kind === 'committed') break
-    if (outcome.kind === 'failed' && isFinal(outcome.cause)) throw outcome.cause
+    if (outcome.kind === 'failed' && isFinal(outcome.cause)) throw refusedError(options, outcome.cause)
     // Jitter: the subtasks of a sink lost the same server at the same moment and must not all come back at once.
     const jittered = pauseMs * (0.5 + random.next() / 2)
     const cause = outcome.kind === 'failed' ? outcome.cause : undefined
@@ -101,6 +101,16 @@ function deadlineError(options: CommitOptions, cause: unknown): Error {
     `${names(options)} Deadline ${options.deadlineMs} ms. Last answer: ${describeCause(cause)}.`,
     cause,
   )
+}
+
+function refusedError(options: CommitOptions, cause: unknown): unknown {
+  if (cause instanceof InvariantError) return cause
+  return operatorError('MR-J65', `${names(options)} ${describeCause(cause)}`, cause)
+}
+
+/** Whether a permitted commit is in the way: by rule 23 the job then stops and asks, and is not over. */
+export function isCommitRefused(code: string | undefined): boolean {
+  return code === 'MR-J60' || code === 'MR-J65'
 }
 
 function describeCause(cause: unknown): string {

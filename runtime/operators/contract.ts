@@ -52,7 +52,16 @@ export interface OperatorContext {
 
 /** What an operator adds to the snapshot besides keyed state. */
 export interface OperatorStatePart {
-  readonly operatorState?: Readonly<Record<string, { readonly redistribution: Redistribution; readonly codec: CodecDescription; readonly items: readonly Uint8Array[] }>>
+  readonly operatorState?: Readonly<
+    Record<
+      string,
+      {
+        readonly redistribution: Redistribution
+        readonly codec: CodecDescription
+        readonly items: readonly Uint8Array[]
+      }
+    >
+  >
   readonly committables?: readonly Committable[]
 }
 
@@ -85,4 +94,8 @@ export type OperatorFactory =
       /** For two-phase sinks: commits without the writer (rule 23). */
       readonly sink?: Sink<unknown>
     }
-  | { readonly kind: 'source'; readonly source: Source<unknown, unknown, unknown>; readonly watermarks: WatermarkStrategy<unknown> }
+  | {
+      readonly kind: 'source'
+      readonly source: Source<unknown, unknown, unknown>
+      readonly watermarks: WatermarkStrategy<unknown>
+    }

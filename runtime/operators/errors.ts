@@ -43,7 +43,8 @@ export const operatorErrors = {
     meaning: 'A sink could not commit within its deadline.',
     who: 'external system',
     retry: false,
-    remedy: 'Bring the external system back, then start the job again: what is permitted is committed first.',
+    remedy:
+      'Bring the external system back and give the same command again: what is permitted is committed before anything else runs.',
   },
   'MR-J61': {
     meaning: 'A sink could not make its records durable.',
@@ -63,6 +64,19 @@ export const operatorErrors = {
     retry: false,
     remedy:
       'Start the revision of the job that wrote them once more, so that it commits them, or use a two-phase sink under this uid.',
+  },
+  'MR-J64': {
+    meaning: 'A subtask that had reached its end could not close in time.',
+    who: 'user',
+    retry: true,
+    remedy:
+      'See what close() of its functions, its source or its sink waits for; the job restarts by its restart strategy.',
+  },
+  'MR-J65': {
+    meaning: 'What a sink may commit was refused.',
+    who: 'user',
+    retry: false,
+    remedy: 'Mend the cause and give the same command again: what is permitted is committed before anything else runs.',
   },
 } as const
 

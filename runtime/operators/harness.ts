@@ -10,16 +10,17 @@ import type { KeyedStateBackend } from '../state/contract.ts'
 import { deepFreeze } from '../state/deep-freeze.ts'
 import { createHeapBackend } from '../state/heap/backend.ts'
 import type { FileSystem } from '../storage/contract.ts'
+import { MemoryFiles } from '../storage/memory-files.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
 import type { ManualEnvironment } from '../testkit/manual-clock.ts'
 import type { OperatorContext, OperatorStatePart, RestoredOperatorState, StreamOperator, TaskInfo } from './contract.ts'
 
 export interface HarnessOptions {
   readonly operator: StreamOperator
-  /** Given: the operator has keyed state, and the key of each record is this. */
+  /** Given: the operator has keyed state and timers, and the key of each record is this. */
   readonly keySelector?: (value: never) => Key
   readonly environment?: ManualEnvironment
-  /** For sinks that write files. */
+  /** For sinks that write files; default: an empty file system in memory. */
   readonly files?: FileSystem
   readonly task?: Partial<TaskInfo>
   /** Several when a smaller parallelism is restored. */
@@ -30,6 +31,7 @@ export interface HarnessOptions {
   readonly freeze?: boolean
 }
 
+/** What a subtask would acknowledge with: keyed state and timers, and the operator's own part. */
 export interface HarnessSnapshot {
   readonly keyed: KeyedSnapshot | undefined
   readonly part: OperatorStatePart
@@ -41,7 +43,7 @@ export interface Emitted {
   readonly timestamp: number | undefined
 }
 
-/** Opens the operator; restored overdue timers have fired when it resolves. */
+/** Opens the operator; restored overdue timers have fired when it resolves. Rejects with what its `open` throws. */
 export async function openHarness(options: HarnessOptions): Promise<OperatorHarness> {
   const harness = new OperatorHarness(options)
   await harness.open()
@@ -53,7 +55,6 @@ export class OperatorHarness {
   readonly metrics = new Metrics()
   /** Errors given to OperatorContext.fail. */
   readonly failures: unknown[] = []
-  /** What was emitted since the last takeOutput. */
   #emitted: Emitted[] = []
   readonly #sideOutputs = new Map<string, Emitted[]>()
   readonly #options: HarnessOptions
@@ -72,10 +73,12 @@ export class OperatorHarness {
       createHeapBackend({ uid: 'tested', first: keyGroup(first), last: keyGroup(last), maxParallelism })
   }
 
+  /** Event time of the operator, ms. */
   get currentWatermark(): number {
     return this.#watermark
   }
 
+  /** Called by openHarness. */
   async open(): Promise<void> {
     const { restored = [] } = this.#options
     const keyed = restored.flatMap((snapshot) => snapshot.keyed ?? [])
@@ -94,6 +97,7 @@ export class OperatorHarness {
     this.#watermark = this.#backend.restoredWatermark
   }
 
+  /** Throws what the operator throws. `timestamp`: event time, ms; none by default. */
   process(value: unknown, timestamp: number = NO_TIMESTAMP): void {
     this.#backend?.setKey((this.#options.keySelector as (value: unknown) => Key)(value))
     this.#operator.process(value, timestamp)
@@ -114,12 +118,14 @@ export class OperatorHarness {
     this.#fire('processing', this.environment.clock.wallMs())
   }
 
+  /** What was emitted since the last call. */
   takeOutput(): Emitted[] {
     const taken = this.#emitted
     this.#emitted = []
     return taken
   }
 
+  /** All that was emitted to the side output of this name. */
   sideOutput(tag: string): Emitted[] {
     const known = this.#sideOutputs.get(tag)
     if (known !== undefined) return known
@@ -128,6 +134,7 @@ export class OperatorHarness {
     return fresh
   }
 
+  /** As at a barrier: cuts the state as it is now, and a sink's transaction. */
   async snapshot(checkpoint: CheckpointId = checkpointId(++this.#checkpoints)): Promise<HarnessSnapshot> {
     const keyed = this.#backend?.snapshot(
       checkpoint,
@@ -138,10 +145,12 @@ export class OperatorHarness {
     return { keyed: await keyed?.done, part: (await part) ?? {} }
   }
 
+  /** The input has ended. */
   finish(): void {
     this.#operator.finish?.()
   }
 
+  /** The permit to commit everything of checkpoints ≤ this one. */
   async complete(checkpoint: CheckpointId): Promise<void> {
     await this.#operator.complete?.(checkpoint)
   }
@@ -170,7 +179,7 @@ export class OperatorHarness {
       uid: 'tested',
       name: 'tested',
       environment: this.environment,
-      files: this.#options.files ?? ({} as FileSystem),
+      files: this.#options.files ?? new MemoryFiles(),
       metrics: this.metrics,
       keyed: this.#backend,
       restored: operatorStateOf(restored),

@@ -304,7 +304,7 @@ describe('a commit that fails', () => {
       '',
     )
     external.commitFailures = [forgotten]
-    await expect(harness.complete(id(1))).rejects.toBe(forgotten)
+    await expect(harness.complete(id(1))).rejects.toMatchObject({ code: 'MR-J65', retry: false, cause: forgotten })
   })
 
   it('ends when the task is closed, leaving no timer', async () => {

@@ -63,7 +63,9 @@ describe('map, filter and flatMap', () => {
       thrown = error
     }
     expect(thrown).toMatchObject({ code: 'MR-J50', cause, retry: true })
-    expect(String(thrown)).toMatch(/map of operator 'tested', at .*stateless\.test\.ts:\d+: RangeError: no such airport/)
+    expect(String(thrown)).toMatch(
+      /map of operator 'tested', at .*stateless\.test\.ts:\d+: RangeError: no such airport/,
+    )
   })
 
   it('refuse a promise: taken as a record or as an answer it would go wrong quietly', async () => {

@@ -15,7 +15,11 @@ export function userError(where: OperatorName, call: string, cause: unknown): Er
   const what = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause)
   const place = cause instanceof Error ? placeInUserCode(cause.stack) : undefined
   const code = isWriteToFrozen(cause) ? 'MR-J52' : 'MR-J50'
-  return operatorError(code, `${call} of ${describe(where)}${place === undefined ? '' : `, at ${place}`}: ${what}.`, cause)
+  return operatorError(
+    code,
+    `${call} of ${describe(where)}${place === undefined ? '' : `, at ${place}`}: ${what}.`,
+    cause,
+  )
 }
 
 /**

@@ -161,6 +161,45 @@ describe('the window operator', () => {
     expect(() => harness.process({ key: 'a', n: 1 })).toThrow(expect.objectContaining({ code: 'MR-J53' }))
   })
 
+  it('fires a window whose end falls on the clean-up of another, though the allowed lateness was taken away at a restore', async () => {
+    const before = await open({ allowedLatenessMs: 10 })
+    before.process({ key: 'a', n: 1 }, 1)
+    before.process({ key: 'a', n: 2 }, 11)
+    before.watermark(10)
+    expect(valuesOf(before.takeOutput())).toEqual([['a', 0, 10, [1]]])
+    const after = await open({ restored: [await before.snapshot()] })
+    after.watermark(1_000)
+    expect(valuesOf(after.takeOutput())).toEqual([['a', 10, 20, [2]]])
+  })
+
+  it.each([
+    [0, 10],
+    [10, 0],
+    [10, 15],
+    [15, 10],
+  ])('leaves nothing behind when an allowed lateness of %d ms becomes %d ms at a restore', async (first, second) => {
+    const before = await open({ allowedLatenessMs: first })
+    for (const time of [1, 8, 11, 21]) before.process({ key: 'a', n: time }, time)
+    before.watermark(10)
+    const after = await open({ allowedLatenessMs: second, restored: [await before.snapshot()] })
+    after.watermark(1_000)
+    expect(valuesOf(after.takeOutput())).toEqual([
+      ['a', 10, 20, [11]],
+      ['a', 20, 30, [21]],
+    ])
+    expect((await after.snapshot()).keyed?.groups.every((group) => group.handle === undefined)).toBe(true)
+  })
+
+  it('is refused for windows of another size: what they hold would never fire', async () => {
+    const before = await open({ assigner: tumblingWindows({ sizeMs: 10 }) })
+    before.process({ key: 'a', n: 1 }, 1)
+    const restored = [await before.snapshot()]
+    await expect(open({ assigner: tumblingWindows({ sizeMs: 20 }), restored })).rejects.toThrow(/MR-T02.*10 ms.*20 ms/s)
+    const slid = await open({ assigner: slidingWindows({ sizeMs: 10, slideMs: 5 }), restored })
+    slid.watermark(1_000)
+    expect(valuesOf(slid.takeOutput())).toEqual([['a', 0, 10, [1]]])
+  })
+
   it('keeps late what was late before a restore, though the restored watermark is that of the slowest block', async () => {
     const lower = await open({ keyGroups: [0, 63] })
     const upper = await open({ keyGroups: [64, 127] })

@@ -20,16 +20,20 @@ export interface WindowSettings {
 }
 
 const FIRE = 'fire'
-const CLEAN_UP = 'clean up'
+/** Followed by the allowed lateness, ms, under which the timer was registered: the job may have another one after a restore. */
+const CLEAN_UP = 'clean up '
 
-export function windowState(contents: WindowContents): StateDescriptor {
-  return { kind: 'map', name: 'windows', mapKey: 'number', value: contents.type }
+/** A window is found by its start alone, so state of windows of another size is refused: their timers would find nothing. */
+export function windowState({ sizeMs }: WindowAssigner, contents: WindowContents): StateDescriptor {
+  const mapKeyMeaning = `starts of windows of ${sizeMs} ms`
+  return { kind: 'map', name: 'windows', mapKey: 'number', mapKeyMeaning, value: contents.type }
 }
 
 export class WindowOperator implements StreamOperator {
   readonly #assigner: WindowAssigner
   readonly #contents: WindowContents
   readonly #allowedLatenessMs: number
+  readonly #cleanUpTag: string
   readonly #lateTag: string | undefined
   #context!: OperatorContext
   #output!: Output<unknown>
@@ -48,6 +52,7 @@ export class WindowOperator implements StreamOperator {
     this.#assigner = settings.assigner
     this.#contents = settings.contents
     this.#allowedLatenessMs = settings.allowedLatenessMs
+    this.#cleanUpTag = `${CLEAN_UP}${settings.allowedLatenessMs}`
     this.#lateTag = settings.lateTag
   }
 
@@ -55,7 +60,7 @@ export class WindowOperator implements StreamOperator {
     this.#context = context
     this.#output = output
     this.#backend = keyedBackendOf(context)
-    const descriptor: TypedDescriptor<MapState<number, unknown>> = windowState(this.#contents)
+    const descriptor: TypedDescriptor<MapState<number, unknown>> = windowState(this.#assigner, this.#contents)
     this.#windows = this.#backend.state(descriptor)
     this.#firing = new FiringContext(context, output)
   }
@@ -70,18 +75,20 @@ export class WindowOperator implements StreamOperator {
       const last = start + sizeMs - 1
       if (last + this.#allowedLatenessMs <= watermark) break
       late = false
-      if (!this.#add(start, value)) this.#registerTimers(last, watermark)
+      if (!this.#add(start, value)) this.#registerTimer(last, watermark)
       if (last <= watermark) this.#fire(start, last)
     }
     if (late && timestamp + this.#allowedLatenessMs <= watermark) this.#refuseLate(value, timestamp)
   }
 
   onTimer(timer: DueTimer): void {
-    const firing = timer.tag === FIRE
-    const last = firing ? timer.timestampMs : timer.timestampMs - this.#allowedLatenessMs
+    const { timestampMs, tag } = timer
+    const latenessMs = tag === FIRE ? 0 : Number(tag.slice(CLEAN_UP.length))
+    const last = timestampMs - latenessMs
     const start = last + 1 - this.#assigner.sizeMs
-    if (firing) this.#fire(start, last)
-    if (!firing || this.#allowedLatenessMs === 0) this.#windows.delete(start)
+    if (tag === FIRE) this.#fire(start, last)
+    if (latenessMs < this.#allowedLatenessMs) this.#registerCleanUp(last)
+    else this.#windows.delete(start)
   }
 
   /** Whether the window was there already. */
@@ -98,10 +105,13 @@ export class WindowOperator implements StreamOperator {
   }
 
   /** A window that begins within its lateness fires with each record and has no timer for it. */
-  #registerTimers(last: number, watermark: number): void {
-    const { timers } = this.#backend
-    if (last > watermark) timers.register('event', last, FIRE)
-    if (this.#allowedLatenessMs > 0) timers.register('event', last + this.#allowedLatenessMs, CLEAN_UP)
+  #registerTimer(last: number, watermark: number): void {
+    if (last > watermark) this.#backend.timers.register('event', last, FIRE)
+    else this.#registerCleanUp(last)
+  }
+
+  #registerCleanUp(last: number): void {
+    this.#backend.timers.register('event', last + this.#allowedLatenessMs, this.#cleanUpTag)
   }
 
   #fire(start: number, last: number): void {

@@ -8,7 +8,7 @@ export const recordErrors = {
     who: 'external system',
     retry: false,
     remedy:
-      'The stored or received data is damaged or of another version; restore from an older checkpoint and check the disk or network.',
+      'The stored or received data is damaged or of another version: restore the object from a copy, and check the disk or network.',
   },
   'MR-R02': {
     meaning: 'A schema uses a kind that has no binary form.',

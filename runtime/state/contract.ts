@@ -72,6 +72,8 @@ export type StateDescriptor =
       readonly kind: 'map'
       readonly name: string
       readonly mapKey: 'string' | 'number'
+      /** What the keys stand for, where that may change with the type staying the same; stored state of another meaning is refused. */
+      readonly mapKeyMeaning?: string
       readonly value: TypeInfo<unknown>
     }
   | {

@@ -15,19 +15,19 @@ export const stateErrors = {
     who: 'user',
     retry: false,
     remedy:
-      'Keep the kind, and change the schema only by a field with a default, a removed field or a widened number; or use a new state name.',
+      'Keep the kind, and change the schema only by a field with a default, a removed field or a widened number; or use a new state name. Windows of another size: put the size back, or give the job another name.',
   },
   'MR-T03': {
     meaning: 'Stored state is damaged; nothing of it was used.',
     who: 'external system',
     retry: false,
-    remedy: 'Start from another retained checkpoint or savepoint, and check the store that holds this object.',
+    remedy: 'Restore the object from a copy, and check the store that holds it.',
   },
   'MR-T04': {
     meaning: 'The restore point does not hold each key group of this subtask exactly once.',
     who: 'millrace',
     retry: false,
-    remedy: 'Start from another restore point and report the job, the checkpoint and this message.',
+    remedy: 'Report the job, the checkpoint and this message; nothing was restored and the restore point stays.',
   },
   'MR-T05': {
     meaning: 'Stored state has a format that this version does not read.',

@@ -1,4 +1,3 @@
-import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { checkpointId } from '../base/ids.ts'
 import { bytesCodec } from '../record/plain-codecs.ts'

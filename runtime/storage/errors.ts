@@ -20,7 +20,7 @@ export const storageErrors = {
     meaning: 'A stored object is shorter than what was written.',
     who: 'user',
     retry: false,
-    remedy: 'Restore the object from a copy, or start from another checkpoint or savepoint.',
+    remedy: 'Restore the object in the store from a copy; the job never starts from an older checkpoint by itself.',
   },
   'MR-S04': {
     meaning: 'A name cannot be used in the store.',
@@ -58,7 +58,7 @@ export const storageErrors = {
     who: 'user',
     retry: false,
     remedy:
-      'Nothing was started. Put back an undamaged HEAD (a directory keeps the earlier ones beside it), or begin a new job from a savepoint.',
+      'Nothing was started. Put back an undamaged HEAD (a directory keeps the earlier ones beside it), or begin a new job under another name.',
   },
   'MR-S11': {
     meaning: 'HEAD was written in a format that this version does not read.',
@@ -78,18 +78,11 @@ export const storageErrors = {
     retry: true,
     remedy: 'Wait for earlier ones to be answered.',
   },
-  'MR-S14': {
-    meaning: 'HEAD belongs to another job.',
-    who: 'user',
-    retry: false,
-    remedy: 'Give each job a place of its own in the store.',
-  },
   'MR-S15': {
     meaning: 'A start from a given restore point is refused while HEAD has unconfirmed commits.',
     who: 'user',
     retry: false,
-    remedy:
-      'Run the job without --from (or `millrace admin commit`) until its commits are confirmed, then start again.',
+    remedy: 'Run the job as it is until its commits are confirmed, then start it again from there.',
   },
 } as const satisfies Readonly<Record<string, ErrorRow>>
 

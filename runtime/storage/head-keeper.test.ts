@@ -408,13 +408,12 @@ describe('beginning', () => {
     await expect(keeper.update(countRestart)).rejects.toThrow(/has not begun/)
   })
 
-  it('retries an unreadable store, and refuses an unreadable HEAD or another job’s at once', async () => {
+  it('retries an unreadable store, and refuses an unreadable HEAD at once', async () => {
     const store = new ScriptedHeadStore()
     await (await opened(store)).keeper.begin(takeOver)
     const environment = manualEnvironment()
     store.failingReads = 5
     await answerOf(environment, HeadKeeper.open(store, environment))
-    await expect(HeadKeeper.open(store, environment, jobId('other'))).rejects.toThrow(/MR-S14/)
     const read = (await store.truth.read())!
     await store.truth.swap(read.version, new TextEncoder().encode('{}'))
     await expect(HeadKeeper.open(store, environment)).rejects.toThrow(/MR-S10/)

@@ -2,8 +2,9 @@
 // go one after the other. The keeper also is the fence: it writes only while HEAD's incarnation is its own (rules 2, 3).
 
 import { invariant, InvariantError, MillraceError } from '../base/errors.ts'
-import type { Environment, Timer } from '../base/environment.ts'
-import type { Incarnation, JobId } from '../base/ids.ts'
+import { within } from '../base/deadline.ts'
+import type { Environment } from '../base/environment.ts'
+import type { Incarnation } from '../base/ids.ts'
 import type { HeadStore, HeadVersion, SwapAnswer } from './contract.ts'
 import { storageError } from './errors.ts'
 import { newestCompletedId, reserveIds } from './head.ts'
@@ -39,7 +40,6 @@ export const HEAD_CHANGES_WAITING_MAX = 256
 export class HeadKeeper {
   readonly #store: HeadStore
   readonly #environment: Environment
-  readonly #job: JobId | undefined
   /** Of this coordinator, once it has begun. */
   #incarnation: Incarnation | undefined
   #endedByOthers = false
@@ -50,18 +50,14 @@ export class HeadKeeper {
   #tail: Promise<unknown> = Promise.resolve()
   #waiting = 0
 
-  private constructor(store: HeadStore, environment: Environment, job: JobId | undefined) {
+  private constructor(store: HeadStore, environment: Environment) {
     this.#store = store
     this.#environment = environment
-    this.#job = job
   }
 
-  /**
-   * Reads HEAD once, so that an unreadable store or HEAD (MR-S10, MR-S11) is known at once; retries up to the deadline (MR-S12).
-   * `job`: a HEAD of another one is refused (MR-S14).
-   */
-  static async open(store: HeadStore, environment: Environment, job?: JobId): Promise<HeadKeeper> {
-    const keeper = new HeadKeeper(store, environment, job)
+  /** Reads HEAD once, so that an unreadable store or HEAD (MR-S10, MR-S11) is known at once; retries up to the deadline (MR-S12). */
+  static async open(store: HeadStore, environment: Environment): Promise<HeadKeeper> {
+    const keeper = new HeadKeeper(store, environment)
     await keeper.read()
     return keeper
   }
@@ -233,7 +229,7 @@ export class HeadKeeper {
 
   async #ask(version: HeadVersion | undefined, bytes: Uint8Array): Promise<SwapAnswer> {
     try {
-      return await within(this.#environment, this.#store.swap(version, bytes), 'The swap of HEAD')
+      return await inTime(this.#environment, this.#store.swap(version, bytes), 'The swap of HEAD')
     } catch (cause) {
       if (cause instanceof InvariantError) throw cause
       return { outcome: 'unclear', cause }
@@ -251,12 +247,9 @@ export class HeadKeeper {
   async #readRetrying(effort: Effort): Promise<Known> {
     for (;;) {
       try {
-        const read = await within(this.#environment, this.#store.read(), 'Reading HEAD')
+        const read = await inTime(this.#environment, this.#store.read(), 'Reading HEAD')
         if (read === undefined) return { head: undefined, version: undefined }
-        const head = decodeHead(read.bytes, `HEAD at ${read.version.token}`)
-        if (this.#job !== undefined && head.job !== this.#job)
-          throw storageError('MR-S14', `It is ${head.job}, not ${this.#job}.`)
-        return { head, version: read.version }
+        return { head: decodeHead(read.bytes, `HEAD at ${read.version.token}`), version: read.version }
       } catch (error) {
         if (error instanceof InvariantError || (error instanceof MillraceError && !error.retry)) throw error
         await effort.pause(error)
@@ -318,18 +311,9 @@ class Effort {
 }
 
 /** A call that does not answer in time counts as failed; its late answer is of no more use, since rule 4 settles by reading. */
-async function within<T>(environment: Environment, call: Promise<T>, what: string): Promise<T> {
-  let timer: Timer | undefined
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = environment.clock.timer(HEAD_CALL_DEADLINE_MS, () =>
-      reject(storageError('MR-S01', `${what} took longer than ${HEAD_CALL_DEADLINE_MS} ms.`)),
-    )
-  })
-  try {
-    return await Promise.race([call, late])
-  } finally {
-    timer?.cancel()
-  }
+function inTime<T>(environment: Environment, call: Promise<T>, what: string): Promise<T> {
+  const late = () => storageError('MR-S01', `${what} took longer than ${HEAD_CALL_DEADLINE_MS} ms.`)
+  return within(environment.clock, HEAD_CALL_DEADLINE_MS, call, late)
 }
 
 /** So that the one error that people see says what stands in the way, such as a full disk. */

@@ -187,12 +187,6 @@ describe('completing a checkpoint', () => {
       { retained: [3, 9], discarding: [4, 5] },
     ],
     [
-      'leaves unconfirmed commits',
-      { ...withCheckpoints(3, 4, 5), unconfirmed: manifest(4) },
-      1,
-      { retained: [4, 9], discarding: [3, 5] },
-    ],
-    [
       'adds to what is being discarded',
       { ...withCheckpoints(5), discarding: [manifest(2)] },
       1,
@@ -226,6 +220,20 @@ describe('completing a checkpoint', () => {
     expect(confirmCommits(two, checkpointId(5)).unconfirmed).toEqual(manifest(6))
     expect(confirmCommits(two, checkpointId(6)).unconfirmed).toBeUndefined()
     expect(confirmCommits(confirmCommits(two, checkpointId(6)), checkpointId(6)).unconfirmed).toBeUndefined()
+  })
+
+  it('without anything to commit confirms all before it, so that the next start can begin there', () => {
+    const unconfirmed = complete(withCheckpoints(), manifest(5), 3, true)
+    const request = requestId('r')
+    for (const ended of [
+      close(complete(unconfirmed, manifest(6), 3, false)),
+      stop(unconfirmed, { request, manifest: savepoint(6), commitsPending: false }),
+    ]) {
+      expect(ended.unconfirmed).toBeUndefined()
+      const begin = { start: start(2), commitsPending: false, parallelism: 2, maxParallelism: 128 }
+      const begun = beginStart(ended, { ...begin, restoredFrom: restorePointOf(ended) })
+      expect(begun.restoredFrom).toMatchObject({ manifest: { id: 6 } })
+    }
   })
 
   it('again, after an unclear swap, changes nothing', () => {

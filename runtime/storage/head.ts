@@ -146,8 +146,7 @@ export function completeCheckpoint(head: Head, { manifest, retainedMax, commitsP
   const completed: Head = {
     ...head,
     retained: [...head.retained, manifest],
-    // Each manifest holds all transactions that are still unconfirmed (rule 22), so the newest stands for all.
-    unconfirmed: commitsPending ? manifest : head.unconfirmed,
+    unconfirmed: unconfirmedAfter(manifest, commitsPending),
     pins: head.pins.filter((pin) => pin.reason !== 'restore point'),
   }
   const dropped = new Set(completed.retained.slice(0, -retainedMax).filter((other) => !isPinned(completed, other)))
@@ -227,7 +226,7 @@ export function stop(head: Head, { request, manifest, commitsPending }: StopWith
   return {
     ...stopped,
     end: { kind: 'stopped', savepoint: manifest },
-    unconfirmed: commitsPending ? manifest : head.unconfirmed,
+    unconfirmed: unconfirmedAfter(manifest, commitsPending),
   }
 }
 
@@ -284,6 +283,14 @@ export function newestCompletedId(head: Head): number {
 
 function manifestOf(point: RestorePoint): ManifestRef | undefined {
   return point.kind === 'manifest' ? point.manifest : undefined
+}
+
+/**
+ * Each manifest holds all transactions that are still unconfirmed (rule 22), so the newest stands for all; one that holds none says that
+ * all are committed. Were an older one still named, no start could begin from the newest: it does not hold what that one permits.
+ */
+function unconfirmedAfter(manifest: ManifestRef, commitsPending: boolean): ManifestRef | undefined {
+  return commitsPending ? manifest : undefined
 }
 
 function rollbackPins(head: Head): Pin[] {

@@ -4,6 +4,7 @@ import { checkpointId, incarnation, jobId, subtaskIndex } from '../base/ids.ts'
 import {
   checkpointDataKey,
   headFile,
+  isTransactionOf,
   localJobId,
   localStoreFolder,
   manifestKey,
@@ -82,6 +83,14 @@ describe('transaction names', () => {
 
   it('are safe as file names and have a pinned form', () => {
     expect(transactionName(identity)).toBe('mr1_default=2Fflights.2_sink=5F1=20=C3=A9_3.14_2_77')
+  })
+
+  it('are told from those of other jobs and sinks, and from foreign names', () => {
+    const name = transactionName(identity)
+    expect(isTransactionOf(name, identity)).toBe(true)
+    expect(isTransactionOf(name, { ...identity, uid: 'other' })).toBe(false)
+    expect(isTransactionOf(name, { ...identity, job: jobId('other') })).toBe(false)
+    expect(isTransactionOf('part-1', identity)).toBe(false)
   })
 
   it('parse back whatever the job and the uid are', () => {

@@ -184,6 +184,12 @@ export function parseTransactionName(name: string): TransactionIdentity | undefi
   return formatTransaction(identity) === name ? identity : undefined
 }
 
+/** Whether a name is that of a transaction of this sink of this job; whatever else an external system lists is not ours to touch. */
+export function isTransactionOf(name: string, sink: { readonly job: JobId; readonly uid: string }): boolean {
+  const identity = parseTransactionName(name)
+  return identity !== undefined && identity.job === sink.job && identity.uid === sink.uid
+}
+
 function formatTransaction({ job, uid, attempt, subtask, checkpoint }: TransactionIdentity): string {
   return [
     'mr1',

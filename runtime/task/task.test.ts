@@ -7,6 +7,7 @@ import { MEMORY_RECORDS_MAX } from '../network/limits.ts'
 import { MAX_WATERMARK } from '../record/element.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
 import { barrier, testTask } from './harness.ts'
+import { closeDeadlineMs } from './task.ts'
 
 type Subject = Awaited<ReturnType<typeof testTask>>
 
@@ -234,6 +235,24 @@ describe('the end of data', () => {
     expect(subject.types().slice(-2)).toEqual(['committed', 'finished'])
   })
 
+  it('goes out once, though a second permit comes while a slow commit still carries out the first', async () => {
+    const subject = await testTask({ twoPhase: true })
+    let commit!: () => void
+    subject.operator.onComplete = (id) => (id === 1 ? new Promise((resolve) => (commit = resolve)) : Promise.resolve())
+    send(subject, 0, 'end')
+    send(subject, 1, 'end')
+    await subject.settle()
+    for (const id of [1, 2]) {
+      subject.task.trigger(barrier(id))
+      await subject.settle()
+      subject.task.complete(checkpointId(id))
+      await subject.settle()
+    }
+    commit()
+    await subject.settle()
+    expect(subject.taken()).toEqual([1000, 'barrier 1', 'barrier 2', 'end'])
+  })
+
   it('answers a trigger behind it with a snapshot, but with no barrier', async () => {
     const subject = await testTask()
     let write!: () => void
@@ -382,6 +401,18 @@ describe('a task that ends before its time', () => {
     close()
     await subject.settle()
     expect(subject.types()).toEqual(['running'])
+  })
+
+  it('is failed when an operator does not close within its deadline: the job would never end', async () => {
+    const subject = await testTask()
+    subject.operator.onClose = () => new Promise(() => {})
+    send(subject, 0, 'end')
+    send(subject, 1, 'end')
+    await subject.settle()
+    await subject.environment.clock.advanceSettled(closeDeadlineMs - 1)
+    expect(subject.failures).toEqual([])
+    await subject.environment.clock.advanceSettled(1)
+    expect(subject.failures).toEqual([expect.objectContaining({ code: 'MR-J64', retry: true })])
   })
 
   it('fails with the error of a record, once', async () => {

@@ -6,6 +6,7 @@
 // committing: all inputs are read, and a two-phase sink's last transactions wait for a checkpoint (rule 3).
 // ending: the end of data is sent; the subtask stays until its consumers have received it (rule 19).
 
+import { within } from '../base/deadline.ts'
 import type { Environment, Timer } from '../base/environment.ts'
 import { InvariantError, unreachable } from '../base/errors.ts'
 import type { CheckpointId } from '../base/ids.ts'
@@ -13,6 +14,7 @@ import type { MetricGroup } from '../base/metrics.ts'
 import type { SnapshotWriter, SubtaskSnapshot } from '../checkpoint/contract.ts'
 import type { FromSlot, TaskDeployment } from '../control/contract.ts'
 import type { OutputChannel } from '../network/contract.ts'
+import { operatorError } from '../operators/errors.ts'
 import type { Barrier, SnapshotKind } from '../record/element.ts'
 import type { Key } from '../record/contract.ts'
 import type { KeyedStateBackend } from '../state/contract.ts'
@@ -23,6 +25,9 @@ import type { SnapshotParts } from './snapshot-assembly.ts'
 import { slicesOf } from './slices.ts'
 import type { InputHost, TaskInput } from './task-input.ts'
 import { TimerFiring } from './timer-firing.ts'
+
+/** A task that does not stop in this time fails its thread (design: Processes). */
+export const closeDeadlineMs = 30_000
 
 export type RunOutcome = 'again' | 'wait'
 
@@ -281,9 +286,10 @@ export class Task implements InputHost {
   async #closeAndReport(parts: readonly SnapshotParts[]): Promise<void> {
     try {
       const operators = await assembleSnapshot({ id: this.#newestCheckpoint, parts, writer: this.#options.writer })
-      await this.#input.close()
-      this.#environment.failpoints.hit('task.close')
-      await this.#chain.close()
+      await within(this.#environment.clock, closeDeadlineMs, this.#closeOperators(), () => {
+        const { task } = this.#options.deployment
+        return operatorError('MR-J64', `Subtask ${task.subtask} of ${task.vertex}: ${closeDeadlineMs} ms.`)
+      })
       if (this.#state === 'closed') return
       const snapshot: SubtaskSnapshot = {
         operators,
@@ -298,6 +304,12 @@ export class Task implements InputHost {
     } catch (error) {
       this.#options.fail(error)
     }
+  }
+
+  async #closeOperators(): Promise<void> {
+    await this.#input.close()
+    this.#environment.failpoints.hit('task.close')
+    await this.#chain.close()
   }
 
   // ---- snapshots ----
@@ -366,7 +378,10 @@ export class Task implements InputHost {
     if (this.#state === 'closed') return
     if (this.#options.twoPhase) this.#send({ type: 'committed', id, ...this.#identity() })
     if (this.#state === 'committing' && this.#finalCheckpoint !== undefined && id >= this.#finalCheckpoint) {
-      this.post(() => this.#sendEnd())
+      // Two permits may be carried out in one turn; a second end would count for another channel's.
+      this.post(() => {
+        if (this.#state === 'committing') this.#sendEnd()
+      })
     }
   }
 

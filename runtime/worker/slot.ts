@@ -99,8 +99,6 @@ export class Slot {
         return this.#current(message)?.assign(message.splits, message.noMore)
       case 'splitsWait':
         return this.#current(message)?.setSplitsWait(message.waiting)
-      case 'shutdown':
-        return this.#stop('the job has ended')
       default:
         return unreachable(message)
     }

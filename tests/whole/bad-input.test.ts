@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { LEDGER_MAGIC } from '../../runtime/connectors/sequence.ts'
@@ -91,10 +91,10 @@ function expectExact(folder: string): void {
 const objectsOf = (folder: string): string => join(folder, '.millrace', 'job', 'objects')
 const headsOf = (folder: string): string => join(folder, '.millrace', 'job', 'head')
 
+/** The one that HEAD names: the process may have been killed in the middle of a later one. */
 function newestCheckpoint(folder: string): string {
-  const names = readdirSync(objectsOf(folder)).filter((name) => /^chk-\d+$/.test(name))
-  const newest = names.toSorted((left, right) => Number(left.slice(4)) - Number(right.slice(4))).at(-1)!
-  return join(objectsOf(folder), newest)
+  const head = decodeHead(readFileSync(newestHead(folder)), folder)
+  return join(objectsOf(folder), dirname(head.retained.at(-1)!.path))
 }
 
 function newestHead(folder: string): string {

@@ -1,6 +1,7 @@
 // The file system of this machine.
 
 import { link, mkdir, open, readFile, readdir, rename, rmdir, stat, truncate, unlink } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import type { FileSystem } from '../../storage/contract.ts'
 import { errorCodeOf } from '../../storage/errors.ts'
 
@@ -33,8 +34,14 @@ export class NodeFiles implements FileSystem {
     return (await readdir(path)).toSorted()
   }
 
+  /** Not by Node's recursive option: below a folder that takes no children, such as /proc, that never comes back. */
   async makeDirectory(path: string): Promise<void> {
-    await mkdir(path, { recursive: true })
+    const code = await tryMakeDirectory(path)
+    if (code !== 'ENOENT') return
+    const parent = dirname(path)
+    if (parent === path) throw missing(path)
+    await this.makeDirectory(parent)
+    if ((await tryMakeDirectory(path)) === 'ENOENT') throw missing(path)
   }
 
   async writeNew(path: string, bytes: Uint8Array): Promise<void> {
@@ -88,6 +95,22 @@ export class NodeFiles implements FileSystem {
       throw error
     }
   }
+}
+
+/** 'ENOENT': its parent is not there. */
+async function tryMakeDirectory(path: string): Promise<'done' | 'ENOENT'> {
+  try {
+    await mkdir(path)
+  } catch (error) {
+    const code = errorCodeOf(error)
+    if (code === 'ENOENT') return 'ENOENT'
+    if (code !== 'EEXIST' || !(await stat(path)).isDirectory()) throw error
+  }
+  return 'done'
+}
+
+function missing(path: string): Error {
+  return Object.assign(new Error(`ENOENT: no such file or directory, mkdir '${path}'`), { code: 'ENOENT' })
 }
 
 async function write(path: string, flags: 'wx' | 'a', bytes: Uint8Array): Promise<void> {

@@ -9,6 +9,7 @@ import { SnapshotUploader } from '../../checkpoint/snapshot-writer.ts'
 import { MemoryLedger } from '../../connectors/memory-ledger.ts'
 import type { LedgerSystem } from '../../connectors/ledger.ts'
 import { createLink } from '../../control/link.ts'
+import type { DatagramPort } from '../../control/link.ts'
 import type { FromSlot, ToSlot } from '../../control/contract.ts'
 import { JobCoordinator } from '../../coordinator/job-coordinator.ts'
 import type { JobOutcome } from '../../coordinator/coordinator-contract.ts'
@@ -33,15 +34,25 @@ import { SimSlots } from './slots.ts'
 import type { SlotPlace } from './slots.ts'
 
 const job = jobId('simulated')
-const theStart = start(1)
 /** How often the supervisor looks whether its coordinator still answers, virtual ms. */
 const watchMs = 1_000
 /** A coordinator that has been silent for so long is replaced; it may wake up later. */
 const silentMs = 3_000
 
+interface SlotStart {
+  readonly slot: SlotId
+  readonly shape: JobShape
+  readonly port: DatagramPort
+}
+
+/** What a coordinator is started with. */
+interface Start {
+  readonly number: number
+  readonly shape: JobShape
+}
+
 export class JobCluster {
   readonly world: World
-  readonly shape: JobShape
   readonly history = new HeadHistory(new MemoryHeadStore())
   readonly objects = new MemoryObjectStore()
   readonly ledgers: readonly MemoryLedger[]
@@ -69,11 +80,14 @@ export class JobCluster {
   readonly #linkDeadlineMs: number
   readonly #zombies: number
   readonly #lossNoticeMs: number
+  #current: Start
+  /** The job is to be suspended and go on like this, in its next start. */
+  #next: Start | undefined
   #lives = 0
 
   constructor(world: World, shape: JobShape) {
     this.world = world
-    this.shape = shape
+    this.#current = { number: 1, shape }
     this.#random = world.random.split('cluster')
     const random = this.#random
     this.#tree = random.chance(0.3)
@@ -124,6 +138,17 @@ export class JobCluster {
     return true
   }
 
+  /** Suspends the job, to be asked again until it has happened; its next start goes on in this shape. */
+  rescale(shape: JobShape): void {
+    if (this.ended || this.#current.shape === shape) return
+    this.#next ??= { number: this.#current.number + 1, shape }
+    this.suspend()
+  }
+
+  get starts(): number {
+    return this.#current.number
+  }
+
   /** Once more for the ended start: only the permitted commits may be left to do. */
   finishCommits(): void {
     this.outcome = undefined
@@ -140,7 +165,8 @@ export class JobCluster {
     const machine = this.#machines[this.#random.below(this.#machines.length)]!
     const process = machine.spawn(`coordinator ${++this.#lives}`)
     this.coordinators++
-    process.environment.executor.post(() => this.#runCoordinator(process))
+    const started = this.#current
+    process.environment.executor.post(() => this.#runCoordinator(process, started))
     process.onExit(undefined, () => {
       this.#alive.delete(process)
       if (!this.ended && this.#alive.size === 0) this.#restartIn(this.#random.between(10, 500))
@@ -168,14 +194,14 @@ export class JobCluster {
     })
   }
 
-  #runCoordinator(process: SimProcess): void {
+  #runCoordinator(process: SimProcess, started: Start): void {
     const { environment } = process
-    const graph = this.#graph(process)
+    const graph = this.#graph(process, started.shape)
     const store = this.#store.objects(process)
     const coordinator = new JobCoordinator({
       graph,
       job,
-      start: theStart,
+      start: start(started.number),
       environment,
       files: this.#disk(process.machine).handle(process),
       store,
@@ -186,7 +212,7 @@ export class JobCluster {
         linkDeadlineMs: this.#linkDeadlineMs,
         zombies: this.#tree ? 0 : this.#zombies,
         lossNoticeMs: () => this.#lossNoticeMs,
-        spawn: (slot, parent) => this.#spawnSlot(slot, parent),
+        spawn: (slot, parent) => this.#spawnSlot(slot, parent, started.shape),
         onTrigger: (id, incarnation) => this.history.triggered(id, incarnation),
       }),
       snapshotWriter: new SnapshotUploader({ store, environment, writers: 4 }),
@@ -200,16 +226,25 @@ export class JobCluster {
     })
     this.#alive.set(process, coordinator)
     coordinator.run().then(
-      (outcome) => process.alive && this.#coordinatorEnded(process, outcome),
+      (outcome) => process.alive && this.#coordinatorEnded(process, started, outcome),
       (error: unknown) => process.alive && this.#coordinatorBroke(process, error),
     )
   }
 
-  #coordinatorEnded(process: SimProcess, outcome: JobOutcome): void {
+  #coordinatorEnded(process: SimProcess, started: Start, outcome: JobOutcome): void {
     this.world.tell(() => `${process.name} ends: ${outcome.kind}`)
-    if (outcome.kind === 'failed') this.failures.push(`The job failed: ${outcome.reason}`)
-    if (outcome.kind !== 'fenced') this.outcome = outcome
     process.kill(`its job: ${outcome.kind}`)
+    if (outcome.kind === 'fenced' || started !== this.#current) return
+    const suspended =
+      outcome.kind === 'suspended' || (outcome.kind === 'ended' && outcome.head.end.kind === 'suspended')
+    if (suspended && this.#next !== undefined) {
+      this.#current = this.#next
+      this.#next = undefined
+      this.#startCoordinator()
+      return
+    }
+    if (outcome.kind === 'failed') this.failures.push(`The job failed: ${outcome.reason}`)
+    this.outcome = outcome
   }
 
   /** It cannot go on; the supervisor starts another. What a new process does not mend is a failure. */
@@ -231,7 +266,7 @@ export class JobCluster {
 
   // ---- slots ----
 
-  #spawnSlot(slot: SlotId, coordinator: SimProcess): SlotPlace {
+  #spawnSlot(slot: SlotId, coordinator: SimProcess, shape: JobShape): SlotPlace {
     const machine = this.#tree
       ? coordinator.machine
       : this.#ownMachines
@@ -241,7 +276,7 @@ export class JobCluster {
     this.#slots.add(process)
     process.onExit(undefined, () => void this.#slots.delete(process))
     const [atCoordinator, atSlot] = this.network.pair(coordinator, process)
-    process.environment.executor.post(() => this.#runSlot(process, slot, atSlot))
+    process.environment.executor.post(() => this.#runSlot(process, { slot, shape, port: atSlot }))
     const deadlineMs = this.#linkDeadlineMs
     return {
       process,
@@ -250,9 +285,9 @@ export class JobCluster {
     }
   }
 
-  #runSlot(process: SimProcess, slot: SlotId, port: ReturnType<SimNetwork['pair']>[number]): void {
-    const graph = this.#graph(process)
-    const environment = this.#isSlow(slot, graph) ? slowed(process, this.shape.slowTurnMs!) : process.environment
+  #runSlot(process: SimProcess, { slot, shape, port }: SlotStart): void {
+    const graph = this.#graph(process, shape)
+    const environment = this.#isSlow(slot, shape, graph) ? slowed(process, shape.slowTurnMs!) : process.environment
     const store = this.#store.objects(process)
     const link = createLink<FromSlot, ToSlot>({ port, environment, deadlineMs: this.#linkDeadlineMs })
     void new Slot({
@@ -273,21 +308,21 @@ export class JobCluster {
       },
       snapshotWriter: new SnapshotUploader({ store, environment, writers: 4 }),
       snapshotReader: new SnapshotDownloader({ store, environment }),
-      ...(this.shape.creditBytes === undefined ? {} : { creditBytes: this.shape.creditBytes }),
+      ...(shape.creditBytes === undefined ? {} : { creditBytes: shape.creditBytes }),
     })
   }
 
-  #isSlow(slot: SlotId, graph: JobGraph): boolean {
-    if (this.shape.slowTurnMs === undefined) return false
+  #isSlow(slot: SlotId, shape: JobShape, graph: JobGraph): boolean {
+    if (shape.slowTurnMs === undefined) return false
     const number = numberOf(slot)
-    if (!this.shape.sudden) return this.#random.split(`slowness of ${number}`).chance(0.5)
+    if (!shape.sudden) return this.#random.split(`slowness of ${number}`).chance(0.5)
     const sources = new Set(graph.vertices.filter(({ inputs }) => inputs.length === 0).map(({ id }) => id))
     return !placeTasks(graph).tasks.some(({ task, slot: at }) => at === number && sources.has(task.vertex))
   }
 
-  #graph(process: SimProcess): JobGraph {
+  #graph(process: SimProcess, shape: JobShape): JobGraph {
     const ledgers: LedgerSystem[] = this.#systems.map((system) => system.handle(process))
-    return graphOf({ shape: this.shape, ledgers, gate: this.gate.handle(process) })
+    return graphOf({ shape, ledgers, gate: this.gate.handle(process) })
   }
 
   #disk(machine: Machine): SimDisk {

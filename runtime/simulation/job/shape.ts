@@ -32,6 +32,8 @@ export interface JobShape {
   readonly ratePerSecond: number | undefined
   readonly idleAfterMs: number | undefined
   readonly parallelism: { readonly source: number; readonly keyed: number; readonly sink: number }
+  /** Of a second start that goes on from the first one's checkpoint; undefined: there is none. */
+  readonly rescaled: JobShape['parallelism'] | undefined
   /** Each vertex in slots of its own, so that all its edges are remote; else one subtask of each shares a slot. */
   readonly apart: boolean
   readonly chainedSink: boolean
@@ -69,7 +71,6 @@ export function drawShape(random: SeededRandom): JobShape {
     ? random.pick(['straight', 'union'] as const)
     : random.pick(['straight', 'rebalance', 'union'] as const)
   const splits = splitsOf(flow, wiring, random)
-  const keyed = 1 + random.below(3)
   const ending = endingOf(flow, random)
   const idle = flow === 'idle windows'
   const inFlight = idle || (ending !== 'cut' && random.chance(0.5))
@@ -91,11 +92,8 @@ export function drawShape(random: SeededRandom): JobShape {
     // Idleness needs a rate, or else a split that waits for its next turn is silent for longer than the timeout.
     ratePerSecond: inFlight && !idle ? undefined : splits * random.pick(idle ? [20, 40] : [10, 20, 40]),
     idleAfterMs: idle ? 250 : undefined,
-    parallelism: {
-      source: idle ? 2 + random.below(2) : 1 + random.below(3),
-      keyed,
-      sink: random.chance(0.6) ? keyed : 1 + random.below(3),
-    },
+    parallelism: drawParallelism(idle, random),
+    rescaled: sudden || random.chance(0.65) ? undefined : drawParallelism(idle, random),
     // Else the sources would be as slow as what they feed.
     apart: sudden || random.chance(0.5),
     chainedSink: random.chance(0.5),
@@ -114,6 +112,12 @@ export function drawShape(random: SeededRandom): JobShape {
   }
 }
 
+function drawParallelism(idle: boolean, random: SeededRandom): JobShape['parallelism'] {
+  const keyed = 1 + random.below(3)
+  const source = idle ? 2 + random.below(2) : 1 + random.below(3)
+  return { source, keyed, sink: random.chance(0.6) ? keyed : 1 + random.below(3) }
+}
+
 /** A union's sources share them evenly; beside the silent one there must be others in each source's subtasks. */
 function splitsOf(flow: Flow, wiring: JobShape['wiring'], random: SeededRandom): number {
   if (flow === 'idle windows') return 4
@@ -124,7 +128,8 @@ function splitsOf(flow: Flow, wiring: JobShape['wiring'], random: SeededRandom):
 export function keepsOrder(shape: JobShape): boolean {
   // A processing-time timer's order follows the wall clock, and those of two hosts differ.
   if (shape.flow === 'processing timers') return false
-  return shape.wiring !== 'rebalance' && shape.parallelism.sink === shape.parallelism.keyed
+  const starts = [shape.parallelism, ...(shape.rescaled === undefined ? [] : [shape.rescaled])]
+  return shape.wiring !== 'rebalance' && starts.every(({ keyed, sink }) => keyed === sink)
 }
 
 /** How many records a split has: the one that falls silent has few, those of a job that is cut have no end. */

@@ -74,6 +74,7 @@ export const scenario: ScenarioModule['scenario'] = async (world: World): Promis
       checkpoints: cluster.history.completed.size,
       incarnations: cluster.history.incarnations,
       coordinators: cluster.coordinators,
+      starts: cluster.starts,
       restarts: cluster.restarts,
       partialRestarts: cluster.partialRestarts,
       results: cluster.ledgers.reduce((sum, ledger) => sum + ledger.entries.length, 0),
@@ -88,6 +89,8 @@ class JobEnding {
   readonly #shape: JobShape
   readonly #cluster: JobCluster
   readonly #mayEnd: () => boolean
+  readonly #rescaled: JobShape | undefined
+  readonly #rescaleAtMs: number
   #open = false
 
   constructor(world: World, shape: JobShape, cluster: JobCluster, mayEnd: () => boolean) {
@@ -95,6 +98,8 @@ class JobEnding {
     this.#shape = shape
     this.#cluster = cluster
     this.#mayEnd = mayEnd
+    this.#rescaled = shape.rescaled === undefined ? undefined : { ...shape, parallelism: shape.rescaled }
+    this.#rescaleAtMs = world.random.split('rescale').between(300, 5_000)
     this.#look()
   }
 
@@ -111,10 +116,17 @@ class JobEnding {
         this.#world.after(random.between(0, 6_000), 'a split ends early', () => this.#cluster.gate.open(split))
   }
 
+  /** Not before something is there to go on from. */
+  get #mayRescale(): boolean {
+    if (this.#rescaled === undefined || this.#cluster.starts > 1 || this.#world.nowMs < this.#rescaleAtMs) return false
+    return this.#cluster.history.completed.size > 0
+  }
+
   #look(): void {
     this.#world.after(lookMs, 'scenario looks', () => {
       if (this.#cluster.ended) return
-      if (this.#mayEnd()) this.#end()
+      if (this.#mayRescale) this.#cluster.rescale(this.#rescaled!)
+      else if (this.#mayEnd()) this.#end()
       this.#look()
     })
   }

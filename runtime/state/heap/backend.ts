@@ -241,7 +241,7 @@ export class HeapKeyedState implements KeyedStateBackend {
     const codecs = { key: keyCodec.description, value: type.row.description }
     const description = { name: descriptor.name, kind: descriptor.kind, codecs }
     if (descriptor.kind === 'map') {
-      const mapKey = mapKeyDescription(descriptor.mapKey)
+      const mapKey = mapKeyDescription(descriptor.mapKey, descriptor.mapKeyMeaning)
       const format = singleFormat(codec)
       const table = new MapTable(
         { ...description, codecs: { ...codecs, mapKey } },
@@ -277,7 +277,9 @@ export class HeapKeyedState implements KeyedStateBackend {
       )
     }
     const type = descriptor.kind === 'aggregating' ? descriptor.accumulator : descriptor.value
-    const sameMapKey = descriptor.kind !== 'map' || known.codecs.mapKey?.fingerprint === descriptor.mapKey
+    const mapKey =
+      descriptor.kind === 'map' ? mapKeyDescription(descriptor.mapKey, descriptor.mapKeyMeaning) : undefined
+    const sameMapKey = known.codecs.mapKey?.fingerprint === mapKey?.fingerprint
     if (known.codecs.value?.fingerprint !== type.row.description.fingerprint || !sameMapKey) {
       throw stateError('MR-T01', `Operator '${uid}', state '${known.name}': it was asked for with two schemas.`)
     }

@@ -31,9 +31,10 @@ interface KeyEntries {
   readonly cells: Map<EntryKey, MapCell>
 }
 
-/** Map keys are written as keys are; what may change is only their type. */
-export function mapKeyDescription(mapKey: 'string' | 'number'): CodecDescription {
-  return { ...keyCodec.description, fingerprint: mapKey, layout: mapKey }
+/** Map keys are written as keys are; what may change is only their type, and what they stand for. */
+export function mapKeyDescription(mapKey: 'string' | 'number', meaning: string | undefined): CodecDescription {
+  const fingerprint = meaning === undefined ? mapKey : `${mapKey} (${meaning})`
+  return { ...keyCodec.description, fingerprint, layout: mapKey }
 }
 
 export class MapTable implements HeapTable {
@@ -180,9 +181,10 @@ export class MapTable implements HeapTable {
   loaderOf(stored: StoredCodecs): { readonly load: EntryLoader } | { readonly refused: string } {
     const keys = keyCodec.readerOf(stored.key)
     if ('refused' in keys) return keys
-    if (stored.mapKey?.fingerprint !== this.mapKey) {
+    const today = this.description.codecs.mapKey?.fingerprint
+    if (stored.mapKey?.fingerprint !== today) {
       return {
-        refused: `Its map keys were stored as ${stored.mapKey?.fingerprint ?? 'nothing known'} and are ${this.mapKey} now.`,
+        refused: `Its map keys were stored as ${stored.mapKey?.fingerprint ?? 'nothing known'} and are ${today} now.`,
       }
     }
     const values = this.format.readerOf(stored.value)

@@ -1,6 +1,6 @@
 // A call into the outside world that may never answer.
 
-import type { Clock, Timer } from '../base/environment.ts'
+import type { Clock, Timer } from './environment.ts'
 
 /** Settles as `call` does, or rejects with `late()` after `deadlineMs`. What the call answers later is nobody's. */
 export async function within<T>(clock: Clock, deadlineMs: number, call: Promise<T>, late: () => Error): Promise<T> {
