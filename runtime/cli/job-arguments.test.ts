@@ -26,6 +26,14 @@ describe("a job's arguments on the command line", () => {
     expect(jobArguments(schema, { limit: 1, airport: 'ORD' }, named)).toEqual({ limit: 7, airport: 'ORD' })
   })
 
+  it('are refused when the schema does not have their name', () => {
+    expect(() => jobArguments(schema, {}, [['limt', '5']])).toThrow(
+      /MR-L11.*no argument limt; it has limit, airport, days/,
+    )
+    expect(() => jobArguments(schema, { limt: 5 }, [])).toThrow('MR-L11')
+    expect(jobArguments(schema.loose(), {}, [['limt', '5']])).toEqual({ limt: '5' })
+  })
+
   it('stay as given where they do not fit, for the job to say so', () => {
     expect(jobArguments(schema, {}, [['limit', 'many']])).toEqual({ limit: 'many' })
     expect(jobArguments(schema, { limit: '5' }, [])).toEqual({ limit: '5' })

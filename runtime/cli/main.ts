@@ -64,10 +64,13 @@ async function main(): Promise<number> {
   } catch (error) {
     terminal.setStatus('')
     terminal.say(debug || !(error instanceof MillraceError) ? inspect(error) : error.message)
-    return error instanceof MillraceError && error.code !== 'MR-L14' && !error.retry
-      ? exitCodes.usage
-      : exitCodes.failed
+    return error instanceof MillraceError && isUsage(error) ? exitCodes.usage : exitCodes.failed
   }
+}
+
+/** The command line, the job file, or what the job file says of its sources and sinks is wrong; all else is a failure to run. */
+function isUsage({ code, retry }: MillraceError): boolean {
+  return /^MR-[LJN]/.test(code) && code !== 'MR-L14' && !retry
 }
 
 /** From the package's own description, which lies beside the source and beside the compiled form at different depths. */

@@ -127,7 +127,7 @@ function checkRestartStrategy(strategy: RestartStrategySettings): void {
   }
 }
 
-function checkOneOf(name: string, value: string, allowed: readonly string[]): void {
+function checkOneOf(name: string, value: unknown, allowed: readonly unknown[]): void {
   if (!allowed.includes(value))
     throw jobError('MR-J08', `env.config.${name} is ${String(value)}; it must be ${allowed.join(' or ')}.`)
 }
