@@ -34,6 +34,12 @@ export const commandErrors = {
     retry: false,
     remedy: 'See the cause; the results are complete.',
   },
+  'MR-L15': {
+    meaning: 'This Node is too old.',
+    who: 'user',
+    retry: false,
+    remedy: 'Run it by npx, which takes the pinned Node on Linux x64, or install a newer Node.',
+  },
 } as const satisfies Record<string, ErrorRow>
 
 export const commandError = errorsOf(commandErrors)

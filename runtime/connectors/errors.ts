@@ -62,7 +62,7 @@ export const connectorErrors = {
     who: 'external system',
     retry: true,
     remedy:
-      'Make room on the disk or mend it; nothing is lost: the job restarts from its last checkpoint by its restart strategy.',
+      'Mend what the message says: the folder, the rights on it, or the disk and its room. Nothing is lost: the job restarts from its last checkpoint by its restart strategy.',
   },
   'MR-N11': {
     meaning: 'A sink got records faster than its disk takes them, beyond the limit of its buffer.',
@@ -112,6 +112,12 @@ export const connectorErrors = {
     who: 'millrace',
     retry: false,
     remedy: 'A byte was shifted or changed on the way; report it with the seed.',
+  },
+  'MR-N19': {
+    meaning: 'A record cannot be written in the format of its sink.',
+    who: 'user',
+    retry: false,
+    remedy: 'Emit a value that has such a form; a function of map that returns nothing gives undefined.',
   },
 } as const satisfies Readonly<Record<`MR-N${string}`, ErrorRow>>
 

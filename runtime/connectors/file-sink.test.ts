@@ -186,6 +186,6 @@ describe('file sink', () => {
     expect(() => csvFileSink({ folder: 'out', columns: [] })).toThrow('MR-N06')
     expect(() => jsonLineFileSink({ folder: '' })).toThrow('MR-N06')
     const { writer } = await open(new MemoryFiles(), jsonLineFileSink<unknown>({ folder: 'out' }))
-    expect(() => writer.write(undefined, 0)).toThrow('MR-N06')
+    expect(() => writer.write(undefined, 0)).toThrow('MR-N19')
   })
 })

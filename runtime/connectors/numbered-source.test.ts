@@ -10,7 +10,7 @@ import { fromCollection } from './memory-source.ts'
 import type { NumberedSource, NumberedSplit } from './numbered-source.ts'
 import { checkMagic, LEDGER_MAGIC, sequence } from './sequence.ts'
 
-function readerOf<T>(source: NumberedSource<T>, splits: NumberedSplit[]) {
+function readerOf<T>(source: NumberedSource<T>, splits: NumberedSplit[], noMore = true) {
   const environment = manualEnvironment()
   let wakes = 0
   const reader = source.createReader({
@@ -24,6 +24,7 @@ function readerOf<T>(source: NumberedSource<T>, splits: NumberedSplit[]) {
     fail: () => undefined,
   })
   reader.addSplits(splits)
+  if (noMore) reader.noMoreSplits()
   const emitted: { value: T; timestamp: number }[] = []
   const pollAll = (): number => {
     const before = emitted.length
@@ -88,6 +89,16 @@ describe('numbered sources', () => {
     const second = readerOf(source, [...first.reader.snapshot(checkpointId(1))])
     second.pollAll()
     expect(second.emitted.map(({ value }) => value)).toEqual([50])
+  })
+
+  it('read nothing before their whole share is there: event time must not pass a split that still waits', () => {
+    const source = sequence({ splits: 2, stepMs: 500, perSplit: 9 })
+    const { reader, emitted, pollAll } = readerOf(source, [{ index: 0, of: 2, next: 8 }], false)
+    expect(pollAll()).toBe(0)
+    reader.addSplits([{ index: 1, of: 2, next: 0 }])
+    reader.noMoreSplits()
+    pollAll()
+    expect(emitted.length).toBe(10)
   })
 
   it('number the ledger per split, with event time and magic', () => {

@@ -198,6 +198,9 @@ class NumberedReader<T> implements SourceReader<T, NumberedSplit> {
   }
 
   poll(output: SourceOutput<T>): PollStatus {
+    // Its whole share must be here before it reads: after a restore at another parallelism it may own some splits, while others, still
+    // at their beginning, wait for it. Event time would not wait for those, and their records would be late.
+    if (!this.#noMore) return 'nothing'
     const limited = this.#options.ratePerSecond !== undefined
     const nowMs = limited ? this.#context.environment.clock.nowMs() : 0
     let earliestMs = Infinity

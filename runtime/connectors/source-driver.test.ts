@@ -66,6 +66,7 @@ function setUp(options: {
       driver.progress()
     }
   }
+  driver.setSplitsWait(false)
   driver.progress()
   return { clock, reader, driver, emitted, poll, emit, passQuietly }
 }
@@ -261,12 +262,24 @@ describe('idle splits (R16)', () => {
 
   it('calls a reader without splits idle only after the enumerator said that none waits', () => {
     const { driver, passQuietly } = setUp({ owned: [] })
+    driver.setSplitsWait(true)
     passQuietly(10 * IDLE_MS)
     expect(driver.progress().idle).toBe(false)
     driver.setSplitsWait(false)
     expect(driver.progress().idle).toBe(true)
     driver.setSplitsWait(true)
     expect(driver.progress().idle).toBe(false)
+  })
+
+  it('calls a reader whose splits are all silent idle only then, too: the one that waits may be older', () => {
+    const { driver, emit, passQuietly } = setUp({ owned: ['a', 'b'] })
+    driver.setSplitsWait(true)
+    emit('a', 100)
+    emit('b', 50)
+    passQuietly(10 * IDLE_MS)
+    expect(driver.progress()).toEqual({ watermark: 49, idle: false })
+    driver.setSplitsWait(false)
+    expect(driver.progress()).toEqual({ watermark: 99, idle: true })
   })
 
   it('never calls a reader of a bounded source idle for want of splits: its end is near, and still fires windows', () => {

@@ -175,6 +175,8 @@ export class SourceDriver<T> {
       idle = false
       if (current < smallestActive) smallestActive = current
     }
+    // One that waits to be assigned may be this reader's, and older than all that it owns: until then it is not out of the reckoning.
+    if (idle && this.#splitsWait) return { watermark: this.#watermark, idle: false }
     const combined = idle ? largest : smallestActive
     if (combined > this.#watermark) this.#watermark = combined
     return { watermark: this.#watermark, idle }

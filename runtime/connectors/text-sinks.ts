@@ -27,7 +27,7 @@ export function csvFileSink<T extends object>(options: {
 
 function jsonLine(value: unknown): string {
   const text = JSON.stringify(value, bigintForm)
-  if (text === undefined) throw connectorError('MR-N06', `JSON lines file sink: ${typeof value} has no JSON form.`)
+  if (text === undefined) throw connectorError('MR-N19', `JSON lines file sink: ${typeof value} has no JSON form.`)
   return `${text}\n`
 }
 

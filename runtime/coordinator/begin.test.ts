@@ -3,7 +3,7 @@ import { checkpointId, jobId, start } from '../base/ids.ts'
 import { graphOf } from '../checkpoint/test-graph.ts'
 import { cancel, close, completeCheckpoint, fail, reserveIds } from '../storage/head.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
-import { MemoryHeadStore } from '../storage/memory-store.ts'
+import { MemoryHeadStore, MemoryObjectStore } from '../storage/memory-store.ts'
 import { manifestKey } from '../storage/paths.ts'
 import type { Head, ManifestRef } from '../storage/head-contract.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
@@ -14,17 +14,26 @@ const job = jobId('test')
 
 async function storeWith(change?: (head: Head) => Head) {
   const store = new MemoryHeadStore()
+  const objects = new MemoryObjectStore()
   const environment = manualEnvironment()
   const keeper = async () => HeadKeeper.open(store, environment)
   if (change !== undefined) {
     const first = await keeper()
-    await beginJob({ keeper: first, graph, job, start: start(3) })
+    await beginJob({ keeper: first, store: objects, graph, job, start: start(3) })
     await first.update(change)
   }
   return {
     begin: async (wanted?: number) =>
-      beginJob({ keeper: await keeper(), graph, job, start: wanted === undefined ? undefined : start(wanted) }),
+      beginJob({
+        keeper: await keeper(),
+        store: objects,
+        graph,
+        job,
+        start: wanted === undefined ? undefined : start(wanted),
+      }),
     keeper,
+    store,
+    objects,
   }
 }
 
@@ -73,9 +82,18 @@ describe('beginning (rules 2 and 28)', () => {
   })
 
   it('refuses the HEAD of another job', async () => {
-    const { keeper } = await storeWith((head) => head)
-    await expect(beginJob({ keeper: await keeper(), graph, job: jobId('other'), start: undefined })).rejects.toThrow(
-      /MR-O17/,
-    )
+    const { keeper, objects } = await storeWith((head) => head)
+    await expect(
+      beginJob({ keeper: await keeper(), store: objects, graph, job: jobId('other'), start: undefined }),
+    ).rejects.toThrow(/MR-O17/)
+  })
+
+  it('refuses to begin from empty where checkpoints are and HEAD is gone', async () => {
+    const { begin, store, objects } = await storeWith((head) => head)
+    await objects.create(manifestKey(checkpointId(5), 'checkpoint'), new Uint8Array(1))
+    expect((await begin()).outcome).toBe('begun')
+    store.remove()
+    await expect(begin()).rejects.toThrow(/MR-S16.*chk-5/)
+    expect(await store.read()).toBeUndefined()
   })
 })

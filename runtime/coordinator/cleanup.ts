@@ -96,7 +96,7 @@ export class Cleanup {
     environment.failpoints.hit('coordinator.discard.before')
     // Nothing is deleted while a swap is unclear (rule 4).
     await keeper.settled()
-    const head = (await keeper.read())!
+    const head = await keeper.readBegun()
     if (head.incarnation !== incarnation) return
     const used = new Set(acknowledged)
     for (const ref of namedBy(head)) {
@@ -134,7 +134,7 @@ export class Cleanup {
     // What an attempt that was given up had pre-committed may stand in a snapshot that is fully acknowledged and not yet in HEAD.
     await quiet()
     await keeper.settled()
-    const head = (await keeper.read())!
+    const head = await keeper.readBegun()
     if (head.incarnation !== incarnation) return undefined
     const kept = new Set<string>()
     const point = restorePointOf(head)

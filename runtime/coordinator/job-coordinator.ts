@@ -27,9 +27,9 @@ export class JobCoordinator {
 
   /** Runs the job to its end. Rejects when HEAD or the restore point cannot be read, or the job cannot begin. */
   async run(): Promise<JobOutcome> {
-    const { head: headStore, environment, graph, start, job, observer } = this.#options
+    const { head: headStore, store, environment, graph, start, job, observer } = this.#options
     const keeper = await HeadKeeper.open(headStore, environment)
-    const begun = await beginJob({ keeper, graph, job, start })
+    const begun = await beginJob({ keeper, store, graph, job, start })
     if (begun.outcome === 'ended') {
       await finishCommits(this.#options, keeper, begun.head)
       return { kind: 'ended', head: begun.head }

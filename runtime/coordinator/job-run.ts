@@ -158,7 +158,7 @@ export class JobRun {
     // Rule 4: every restore waits for a swap in flight and reads HEAD again.
     await this.parts.checkpointing.quiet()
     await this.parts.keeper.settled()
-    const head = (await this.parts.keeper.read())!
+    const head = await this.parts.keeper.readBegun()
     const fenced = head.incarnation !== this.parts.incarnation && !environment.planted.has('no-fence')
     if (fenced || head.end.kind !== 'none') {
       return this.#interruptions.push({ type: 'overtaken', answer: { outcome: fenced ? 'fenced' : 'ended', head } })

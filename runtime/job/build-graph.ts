@@ -76,7 +76,7 @@ function run(job: Job, env: RecordingEnvironment, args: unknown): void {
   if (!(result instanceof Promise)) return
   // What the function still throws has no reader any more; the error below says all.
   result.catch(() => {})
-  throw jobError('MR-J11', '')
+  throw jobError('MR-J11', 'It is async, or returns what an async function gave.')
 }
 
 interface Written {

@@ -9,7 +9,7 @@ export const localErrors = {
     who: 'user',
     retry: false,
     remedy:
-      'Mend what the message says; a job file is plain TypeScript without enums, namespaces and parameter properties, and imports carry their .ts.',
+      'Mend what the message says; a job file is plain TypeScript without enums, namespaces and parameter properties. It imports millrace, millrace/connectors, zod, packages installed beside it, and files by their whole name with its .ts.',
   },
   'MR-L02': {
     meaning: 'A slot thread ended with an error outside any subtask.',

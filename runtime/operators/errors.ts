@@ -19,7 +19,8 @@ export const operatorErrors = {
     meaning: 'A record was changed after it was emitted.',
     who: 'user',
     retry: false,
-    remedy: 'Records are immutable: emit a new object instead, for example { ...record, field: value }.',
+    remedy:
+      'Records are immutable: emit a new object instead, for example { ...record, field: value }. Values of state are changed by mutate, or replaced by update.',
   },
   'MR-J53': {
     meaning: 'A record without event time reached an event-time window.',

@@ -61,6 +61,8 @@ export class DirectoryHead implements HeadStore {
       await this.#files.sync(temporary)
       return await this.#land(number + 1, temporary, bytes)
     } catch (error) {
+      // A folder may have been taken away from outside: the next call makes it again.
+      this.#made.clear()
       return { outcome: 'unclear', cause: storageFailure(`Swapping HEAD in ${this.#folder}`, error) }
     } finally {
       await this.#removeQuietly(temporary)

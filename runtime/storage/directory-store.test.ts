@@ -77,6 +77,16 @@ describe('objects in a directory', () => {
     expect(await store.create(key, bytes('content'))).toBe('created')
   })
 
+  it('are created again after their folders were taken away from outside', async () => {
+    const { files } = failingFiles()
+    const store = new DirectoryStore({ files, root: 'store', environment: environment() })
+    await store.create(key, bytes('content'))
+    for (const path of [`store/${key}`, 'store/chk-1', 'store/.temporary', 'store']) await files.remove(path)
+    await expect(store.create(key, bytes('again'))).rejects.toThrow(/MR-S01/)
+    expect(await store.create(key, bytes('again'))).toBe('created')
+    expect(text(await store.read(key))).toBe('again')
+  })
+
   it('that cannot be read are an error, never absent', async () => {
     const { files, plan } = failingFiles()
     const store = new DirectoryStore({ files, root: 'store', environment: environment() })
@@ -127,6 +137,15 @@ describe('HEAD in a directory', () => {
       const untouched = operation === 'makeDirectory' || operation === 'remove' || operation === 'readFile'
       expect([operation, answer.outcome]).toEqual([operation, untouched ? 'won' : 'unclear'])
     }
+  })
+
+  it('is written again after the folder of its temporaries was taken away from outside', async () => {
+    const { files } = failingFiles()
+    const head = open(files)
+    await head.swap(undefined, bytes('1'))
+    await files.remove('store/head/.temporary')
+    expect((await head.swap({ token: '1' }, bytes('2'))).outcome).toBe('unclear')
+    expect((await head.swap({ token: '1' }, bytes('2'))).outcome).toBe('won')
   })
 
   it('is not won by a process that slept while its number was pruned', async () => {

@@ -66,6 +66,8 @@ export class DirectoryStore implements ObjectStore {
       if (answer === 'created') await this.#files.sync(parentOf(path))
       return answer
     } catch (error) {
+      // A folder may have been taken away from outside: the next call makes it again.
+      this.#made.clear()
       throw storageFailure(`Creating ${path}`, error)
     } finally {
       await this.#removeQuietly(temporary)

@@ -84,6 +84,13 @@ export const storageErrors = {
     retry: false,
     remedy: 'Run the job as it is until its commits are confirmed, then start it again from there.',
   },
+  'MR-S16': {
+    meaning: 'HEAD is gone, and the job has begun before: its folder was removed, or emptied in part.',
+    who: 'user',
+    retry: false,
+    remedy:
+      'Nothing is begun from empty unasked. Put the folder back, whole, and give the same command again; or take the rest of it away, with what the job wrote, to begin anew.',
+  },
 } as const satisfies Readonly<Record<string, ErrorRow>>
 
 export const storageError = errorsOf(storageErrors)

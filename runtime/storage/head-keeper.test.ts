@@ -183,6 +183,14 @@ describe('an update of HEAD', () => {
     })
   })
 
+  it('says that HEAD is gone when somebody took it away, and writes none from empty', async () => {
+    const { store, keeper } = await running()
+    store.truth.remove()
+    await expect(keeper.update(completed(5))).rejects.toMatchObject({ code: 'MR-S16', retry: false })
+    await expect(keeper.readBegun()).rejects.toMatchObject({ code: 'MR-S16' })
+    expect(await store.truth.read()).toBeUndefined()
+  })
+
   it('whose transition throws writes nothing and leaves the keeper usable', async () => {
     const { store, keeper } = await running()
     await expect(keeper.update(completed(500))).rejects.toThrow(/never reserved/)

@@ -67,6 +67,13 @@ export class HeadKeeper {
     return (await this.#readRetrying(new Effort(this.#environment, 'reading HEAD'))).head
   }
 
+  /** As `read`, of a job that has begun: a HEAD that is gone is MR-S16. */
+  async readBegun(): Promise<Head> {
+    const head = await this.read()
+    if (head === undefined) throw goneError()
+    return head
+  }
+
   /**
    * Takes the job over: `decide` sees the newest HEAD, or undefined if there is none, and gives the next one (newJob, beginStart,
    * raiseIncarnation) or undefined to write nothing. It may be asked several times. When won, the incarnation written is our own.
@@ -154,7 +161,7 @@ export class HeadKeeper {
         if (own !== undefined && tried.has(own.writer)) return { outcome: 'won', head: own }
         this.#observe(known)
       }
-      invariant(known.head !== undefined, 'HEAD is gone')
+      if (known.head === undefined) throw goneError()
       const verdict = fenced ? this.#verdict(known.head) : undefined
       if (verdict !== undefined) {
         this.#forgetOutdated(known)
@@ -273,6 +280,10 @@ export class HeadKeeper {
     this.#tail = turn.then(done, done)
     return turn
   }
+}
+
+function goneError(): Error {
+  return storageError('MR-S16', 'It was there before.')
 }
 
 interface Known {

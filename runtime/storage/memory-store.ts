@@ -60,6 +60,11 @@ export class MemoryHeadStore implements HeadStore {
     this.#bytes = new Uint8Array(bytes)
     return { outcome: 'won', version: { token: String(this.#number) } }
   }
+
+  /** For tests in which somebody takes HEAD away. */
+  remove(): void {
+    this.#bytes = undefined
+  }
 }
 
 export function rangeDetail(range: {

@@ -27,8 +27,11 @@ export function parseObjectKey(value: string): ObjectKey {
 // ---- objects of snapshots ----
 
 /** The folder of one snapshot; ids rise strictly over both kinds, so it belongs to one snapshot for ever (rule 6). */
+/** Keys of whatever belongs to checkpoints begin so. */
+export const CHECKPOINTS_PREFIX = 'chk-'
+
 export function snapshotFolder(id: CheckpointId, kind: SnapshotKind): string {
-  return kind === 'checkpoint' ? `chk-${id}` : `savepoint-${id}`
+  return kind === 'checkpoint' ? `${CHECKPOINTS_PREFIX}${id}` : `savepoint-${id}`
 }
 
 export function manifestKey(id: CheckpointId, kind: SnapshotKind): ObjectKey {

@@ -204,6 +204,8 @@ describe('a slot', () => {
     const known = subject()
     known.deploy({ restored: await restoredOf(known, known.codec.description) })
     await known.settle()
+    known.tell({ type: 'assign', task: known.task, attempt: known.attempt, splits: [], noMore: true })
+    await known.settle()
     expect(known.read).toEqual([4])
     const other = subject()
     other.deploy({ restored: await restoredOf(other, { ...other.codec.description, kind: 'schema' }) })
