@@ -98,6 +98,9 @@ export async function sizeOfInput(files: FileSystem, path: string): Promise<numb
 }
 
 function readFailure(path: string, error: unknown): Error {
-  if (errorCodeOf(error) === 'ENOENT') return connectorError('MR-N01', `${path}.`, error)
+  const code = errorCodeOf(error)
+  if (code === 'ENOENT' || code === 'ENOTDIR') return connectorError('MR-N01', `${path}.`, error)
+  // No repetition makes a file of it.
+  if (code === 'EISDIR') return connectorError('MR-N01', `${path} is a folder; give the paths of its files.`, error)
   return connectorError('MR-N02', `${path}: ${messageOf(error)}.`, error)
 }

@@ -110,6 +110,15 @@ describe('file source', () => {
     await expect(read(jsonLineFiles({ path: 'none.jsonl', schema }), new MemoryFiles())).rejects.toThrow('MR-N01')
   })
 
+  it('refuses a folder, which no repetition makes a file of', async () => {
+    const files = new MemoryFiles()
+    await files.makeDirectory('in')
+    await expect(read(jsonLineFiles({ path: 'in', schema }), files)).rejects.toMatchObject({
+      code: 'MR-N01',
+      retry: false,
+    })
+  })
+
   it('calls a disk error retryable', async () => {
     let broken = false
     const files = new MemoryFiles((operation) =>

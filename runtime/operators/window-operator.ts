@@ -26,7 +26,7 @@ const CLEAN_UP = 'clean up '
 /** A window is found by its start alone, so state of windows of another size is refused: their timers would find nothing. */
 export function windowState({ sizeMs }: WindowAssigner, contents: WindowContents): StateDescriptor {
   const mapKeyMeaning = `starts of windows of ${sizeMs} ms`
-  return { kind: 'map', name: 'windows', mapKey: 'number', mapKeyMeaning, value: contents.type }
+  return { kind: 'map', name: 'windows', mapKey: 'number', mapKeyMeaning, accumulators: true, value: contents.type }
 }
 
 export class WindowOperator implements StreamOperator {

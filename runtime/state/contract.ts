@@ -74,6 +74,8 @@ export type StateDescriptor =
       readonly mapKey: 'string' | 'number'
       /** What the keys stand for, where that may change with the type staying the same; stored state of another meaning is refused. */
       readonly mapKeyMeaning?: string
+      /** The values are an operator's accumulators, which only it sees and changes in place: they are never frozen. */
+      readonly accumulators?: true
       readonly value: TypeInfo<unknown>
     }
   | {

@@ -5,7 +5,8 @@ import { checkpointId } from '../../base/ids.ts'
 import type { StateHandle } from '../../checkpoint/contract.ts'
 import { manyKeys, MemorySnapshots, range, slicesWith, snapshotOf } from '../conformance-harness.ts'
 import { keyedStateConformance } from '../conformance.ts'
-import type { KeyedStateBackend } from '../contract.ts'
+import { typeInfoOf } from '../../record/type-info.ts'
+import type { KeyedStateBackend, MapState, TypedDescriptor } from '../contract.ts'
 import { listState, mapState, valueState } from '../descriptors.ts'
 import { createHeapBackend } from './backend.ts'
 import { Cursor } from './cursor.ts'
@@ -36,6 +37,25 @@ describe('the heap backend with frozen values', () => {
     await copy.restore([await snapshotOf(backend, store)], store)
     copy.setKey(1)
     expect(() => ((copy.state(person).get() as { name: string }).name = 'Eve')).toThrow(TypeError)
+  })
+
+  it('gives accumulators themselves to mutate, since a copy for each record would cost their whole size', () => {
+    const backend = createHeapBackend({ ...range(), freeze: true })
+    const value = typeInfoOf<unknown>('windows', z.array(z.int()))
+    const descriptor: TypedDescriptor<MapState<number, number[]>> = {
+      kind: 'map',
+      name: 'windows',
+      mapKey: 'number',
+      accumulators: true,
+      value,
+    }
+    const windows = backend.state(descriptor)
+    backend.setKey(1)
+    windows.put(0, [1])
+    const before = windows.get(0)
+    windows.mutate(0, (numbers) => void numbers.push(2))
+    expect(windows.get(0)).toEqual([1, 2])
+    expect(windows.get(0)).toBe(before)
   })
 })
 

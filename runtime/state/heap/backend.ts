@@ -235,7 +235,7 @@ export class HeapKeyedState implements KeyedStateBackend {
   private create(descriptor: StateDescriptor): Registered {
     const { cursor, groupCount } = this
     const type = descriptor.kind === 'aggregating' ? descriptor.accumulator : descriptor.value
-    const frozen = (this.options.freeze ?? false) && descriptor.kind !== 'aggregating'
+    const frozen = (this.options.freeze ?? false) && !holdsAccumulators(descriptor)
     const keeping = keepingOf(type, frozen)
     const codec = frozen ? freezing(type.row) : type.row
     const codecs = { key: keyCodec.description, value: type.row.description }
@@ -288,6 +288,11 @@ export class HeapKeyedState implements KeyedStateBackend {
 
 function isTimers(description: KeyedStateDescription): boolean {
   return description.kind === 'timers'
+}
+
+/** What an operator changes in place record by record; freezing it would copy it each time. */
+function holdsAccumulators(descriptor: StateDescriptor): boolean {
+  return descriptor.kind === 'aggregating' || (descriptor.kind === 'map' && descriptor.accumulators === true)
 }
 
 /**

@@ -40,7 +40,8 @@ export class UnreadState implements FrozenState {
       )
     }
     const answer = table.loaderOf(codecs)
-    if ('refused' in answer) throw stateError('MR-T02', `Operator '${uid}', state '${name}': ${answer.refused}`)
+    if ('refused' in answer)
+      throw stateError('MR-T02', `Operator '${uid}', state '${name}': ${answer.refused.replace(/\.?$/, '.')}`)
     return () => {
       for (const [group, section] of this.sections) {
         const where = `State '${name}' (${section.place})`
