@@ -233,6 +233,9 @@ describe('an error on its way to the coordinator', () => {
       code: undefined,
       retry: true,
     })
+    const place = 'parse → count, subtask 1'
+    expect(serializeError(new MillraceError('MR-R01', row, 'detail'), place).message).toContain(place)
+    expect(serializeError(new MillraceError('MR-X01', row, 'detail'), place).message).not.toContain(place)
     expect(serializeError('text')).toMatchObject({ message: 'text', retry: true })
   })
 })

@@ -123,9 +123,14 @@ export class Slot {
   #fail(task: TaskId | undefined, attempt: Attempt | undefined, error: unknown): void {
     if (this.#broken) return
     this.#options.environment.log('error', 'a subtask failed', { slot: this.#options.slot, task, error: String(error) })
-    this.#options.control.send({ type: 'failed', task, attempt, error: serializeError(error) })
+    this.#options.control.send({ type: 'failed', task, attempt, error: serializeError(error, this.#placeOf(task)) })
     // One subtask's failure is its thread's: nothing here runs on, the coordinator starts a fresh one.
     this.#stop('a subtask failed')
+  }
+
+  #placeOf(task: TaskId | undefined): string | undefined {
+    const vertex = this.#options.graph.vertices.find(({ id }) => id === task?.vertex)
+    return vertex === undefined ? undefined : `${vertex.name}, subtask ${task!.subtask}`
   }
 
   #stop(reason: string): void {
