@@ -268,7 +268,7 @@ export class Checkpointing {
       }
       const durationMs = environment.clock.nowMs() - collected.triggeredAtMs
       // What is permitted now must be known before the core goes on: it may find that all is done, and this not confirmed.
-      this.#options.onCompleted({ head: answer.head, manifest, collected, durationMs })
+      this.#options.onCompleted({ manifest, collected, durationMs })
       this.handle({ type: 'swapWon', id: collected.id })
     } catch (error) {
       // Unclear and not settled within its deadline: nothing may be restored, aborted or deleted by this coordinator (rule 4).

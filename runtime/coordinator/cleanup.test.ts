@@ -82,10 +82,10 @@ async function subject() {
         }),
       ),
     )
-    const answer = await keeper.update((head) =>
+    await keeper.update((head) =>
       completeCheckpoint(head, { manifest, retainedMax: 1, commitsPending: names.length > 0 }),
     )
-    return { head: answer.head, manifest, collected, durationMs: 1 }
+    return { manifest, collected, durationMs: 1 }
   }
   const clean = (completed: CompletedSnapshot) =>
     cleanup.afterCompleted(completed, objectsOfCollected(completed.collected))

@@ -70,7 +70,7 @@ export class Commits {
     for (const [uid, committables] of byUid) {
       if (committables.length === 0) continue
       await commitWithRetry({
-        committer: this.committerOf(uid),
+        committer: this.#committerOf(uid),
         committables,
         environment,
         metrics: this.#metrics,
@@ -81,7 +81,7 @@ export class Commits {
     }
   }
 
-  committerOf(uid: string): Committer {
+  #committerOf(uid: string): Committer {
     const committer = this.#committers.get(uid)
     if (committer === undefined) throw checkpointError('MR-C12', `uid ${uid}.`)
     return committer

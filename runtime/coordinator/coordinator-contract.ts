@@ -25,7 +25,6 @@ export interface JobCoordinatorOptions {
 }
 
 export interface CompletedSnapshot {
-  readonly head: Head
   readonly manifest: ManifestRef
   readonly collected: CollectedSnapshot
   readonly durationMs: number

@@ -5,6 +5,7 @@ import type { CheckpointId, JobId, SubtaskIndex, TaskId, VertexId } from '../bas
 import { invariant } from '../base/errors.ts'
 import type { TaskDeployment } from '../control/contract.ts'
 import type { JobEdge, JobGraph } from '../job/contract.ts'
+import { vertexOf } from '../job/vertex-of.ts'
 import type { ChannelPeer } from '../network/contract.ts'
 import { creditAddress, dataAddress } from '../network/subjects.ts'
 import type { Execution } from './execution.ts'
@@ -24,8 +25,8 @@ export function deploymentsOf(options: DeploymentOptions): TaskDeployment[] {
   const { graph, execution, plan, newestKnown } = options
   return options.tasks.map((task) => {
     const assignment = plan.subtasks.get(taskKey(task))
-    const vertex = graph.vertices.find(({ id }) => id === task.vertex)
-    invariant(assignment !== undefined && vertex !== undefined, `no subtask ${taskKey(task)} in the restore plan`)
+    const vertex = vertexOf(graph, task.vertex)
+    invariant(assignment !== undefined, `no subtask ${taskKey(task)} in the restore plan`)
     return {
       task,
       attempt: execution.attemptOf(task),
@@ -67,6 +68,5 @@ function producersOf(
 /** The subtasks at the other end: the same one of a forward edge, all of any other. */
 function neighbours(edge: JobEdge, own: SubtaskIndex, other: VertexId, graph: JobGraph): SubtaskIndex[] {
   if (edge.partitioning === 'forward') return [own]
-  const vertex = graph.vertices.find(({ id }) => id === other)!
-  return Array.from({ length: vertex.parallelism }, (_, index) => subtaskIndex(index))
+  return Array.from({ length: vertexOf(graph, other).parallelism }, (_, index) => subtaskIndex(index))
 }

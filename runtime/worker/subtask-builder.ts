@@ -7,6 +7,7 @@ import type { Environment } from '../base/environment.ts'
 import type { SnapshotReader, SnapshotWriter } from '../checkpoint/contract.ts'
 import type { FromSlot, TaskDeployment, TaskReport } from '../control/contract.ts'
 import type { ChainedOperator, JobGraph, JobVertex } from '../job/contract.ts'
+import { vertexOf } from '../job/vertex-of.ts'
 import type { Source } from '../connectors/contract.ts'
 import type { ChannelHub, ChannelOwner } from '../network/channel-hub.ts'
 import type { OutputChannel } from '../network/contract.ts'
@@ -54,9 +55,7 @@ export interface Subtask {
 }
 
 export function buildSubtask(deployment: TaskDeployment, options: BuilderOptions): Subtask {
-  const vertex = options.graph.vertices.find((candidate) => candidate.id === deployment.task.vertex)
-  invariant(vertex !== undefined, `no vertex ${deployment.task.vertex} in the graph`)
-  return new BuiltSubtask(vertex, deployment, options)
+  return new BuiltSubtask(vertexOf(options.graph, deployment.task.vertex), deployment, options)
 }
 
 class BuiltSubtask implements Subtask {
@@ -186,7 +185,7 @@ class BuiltSubtask implements Subtask {
       const peers = this.#deployment.outputs.filter((peer) => peer.channel.edge === id)
       const channels = peers.map((peer) => this.#options.hub.output(peer, type, this.#owner))
       this.#outputs.push(...channels)
-      const { maxParallelism } = this.#options.graph.vertices.find((vertex) => vertex.id === target)!
+      const { maxParallelism } = vertexOf(this.#options.graph, target)
       const { subtask } = this.#deployment.task
       writers.set(id, createRecordWriter({ partitioning, channels, subtask, keySelector, maxParallelism }))
     }
@@ -194,9 +193,10 @@ class BuiltSubtask implements Subtask {
   }
 
   #createBackend(): KeyedStateBackend | undefined {
-    const { vertex, deployment } = { vertex: this.#vertex, deployment: this.#deployment }
-    if (vertex.keySelector === undefined || deployment.finishedBefore) return undefined
-    const range = keyGroupRange(vertex.parallelism, deployment.task.subtask, vertex.maxParallelism)
+    const vertex = this.#vertex
+    const { task, finishedBefore } = this.#deployment
+    if (vertex.keySelector === undefined || finishedBefore) return undefined
+    const range = keyGroupRange(vertex.parallelism, task.subtask, vertex.maxParallelism)
     return createHeapBackend({
       uid: vertex.chain[0]!.uid,
       ...range,
