@@ -10,7 +10,16 @@ export default defineConfig({
     projects: [
       {
         ...shared,
-        test: { name: 'unit', include: ['runtime/**/*.test.ts', 'tests/tidy/**/*.test.ts'], testTimeout: 20_000 },
+        test: {
+          name: 'unit',
+          include: [
+            'runtime/**/*.test.ts',
+            'crds/**/*.test.ts',
+            'tests/tidy/**/*.test.ts', 'bench/**/*.test.ts',
+            'tests/golden/**/*.test.ts',
+          ],
+          testTimeout: 20_000,
+        },
       },
       {
         ...shared,

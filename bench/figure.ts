@@ -1,5 +1,7 @@
 // What a benchmark prints: one JSON line per figure.
 
+import type { MeasureOptions } from './measure/options.ts'
+
 export interface Figure {
   readonly bench: string
   readonly case: string
@@ -15,5 +17,5 @@ export interface Figure {
 
 /** A file in bench/ exports `run`. */
 export interface Bench {
-  run(emit: (figure: Figure) => void): Promise<void>
+  run(emit: (figure: Figure) => void, options: MeasureOptions): Promise<void>
 }

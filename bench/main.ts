@@ -1,7 +1,9 @@
 // `npm run bench -- <name> [...]`: runs benchmarks one after another.
 
 import { readdirSync } from 'node:fs'
+import { parseArgs } from 'node:util'
 import type { Bench } from './figure.ts'
+import type { MeasureOptions } from './measure/options.ts'
 
 const notBenches = new Set(['main.ts', 'figure.ts', 'bid.ts'])
 const names = readdirSync(new URL('.', import.meta.url))
@@ -9,12 +11,30 @@ const names = readdirSync(new URL('.', import.meta.url))
   .map((file) => file.slice(0, -'.ts'.length))
   .toSorted()
 
-const wanted = process.argv.slice(2)
+const { positionals: wanted, values } = parseArgs({
+  allowPositionals: true,
+  options: {
+    'warm-seconds': { type: 'string', default: '8' },
+    'measure-seconds': { type: 'string', default: '15' },
+    only: { type: 'string', default: '' },
+    keys: { type: 'string', default: '1000000' },
+  },
+})
 const unknown = wanted.filter((name) => !names.includes(name))
 if (wanted.length === 0 || unknown.length > 0) {
   for (const name of unknown) console.error(`There is no benchmark ${name}.`)
   console.error(`npm run bench -- <name> [...], with one of: ${names.join(', ')}`)
+  console.error(
+    'throughput, snapshot and recovery take --warm-seconds, --measure-seconds, --only <part of a case>, --keys',
+  )
   process.exit(2)
+}
+const options: MeasureOptions = {
+  warmSeconds: Number(values['warm-seconds']),
+  measureSeconds: Number(values['measure-seconds']),
+  only: values.only,
+  keys: Number(values.keys),
+  peers: process.env['MILLRACE_PEERS'],
 }
 
 for (const name of wanted) {
@@ -23,7 +43,7 @@ for (const name of wanted) {
   await bench.run((figure) => {
     figures++
     console.log(JSON.stringify(figure))
-  })
+  }, options)
   // A benchmark that measures nothing must not pass for one that ran.
   if (figures === 0) throw new Error(`${name} gave no figure`)
 }

@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import { checkpointId, keyGroup } from '../runtime/base/ids.ts'
 import type { StateHandle } from '../runtime/checkpoint/contract.ts'
+import { realEnvironment } from '../runtime/local/platform/real-environment.ts'
 import type { KeyedStateBackend, ValueState } from '../runtime/state/contract.ts'
 import { valueState } from '../runtime/state/descriptors.ts'
 import { createHeapBackend } from '../runtime/state/heap/backend.ts'
@@ -15,6 +16,7 @@ interface Total {
 
 const total = valueState('total', z.object({ count: z.number(), sum: z.number() }))
 const MAX_PARALLELISM = 128
+const environment = realEnvironment({ log: () => undefined })
 const SLICE_MS = 5
 /** Of each figure the best of so many rounds counts: the machine has other work. */
 const ROUNDS = 3
@@ -108,6 +110,7 @@ function newBackend(): KeyedStateBackend {
     first: keyGroup(0),
     last: keyGroup(MAX_PARALLELISM - 1),
     maxParallelism: MAX_PARALLELISM,
+    clock: environment.clock,
   })
 }
 

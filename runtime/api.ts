@@ -18,8 +18,22 @@ export type { ProcessFunction } from './operators/process.ts'
 export type { FiredTimer, KeyedContext, OpenContext, ProcessContext } from './operators/process-context.ts'
 export { selfDescribing } from './operators/stream-schema.ts'
 export type { SelfDescribing, StreamSchema } from './operators/stream-schema.ts'
-export { slidingWindows, tumblingWindows } from './operators/window-assigner.ts'
-export type { TimeWindow, WindowAssigner } from './operators/window-assigner.ts'
+export type { Trigger, TriggerContext, TriggerResult, WindowTimers } from './operators/trigger.ts'
+export {
+  continuousTrigger,
+  countTrigger,
+  eventTimeTrigger,
+  processingTimeTrigger,
+  purging,
+} from './operators/triggers.ts'
+export { globalWindow, sessionWindows, slidingWindows, tumblingWindows } from './operators/window-assigner.ts'
+export type {
+  GlobalWindow,
+  SessionWindows,
+  SlidingWindows,
+  TimeWindow,
+  WindowAssigner,
+} from './operators/window-assigner.ts'
 export type { WindowContext, WindowResultFunction } from './operators/window-contents.ts'
 export type { Key } from './record/contract.ts'
 export { MAX_WATERMARK, MIN_WATERMARK } from './record/element.ts'
@@ -35,3 +49,27 @@ export type {
   ValueState,
 } from './state/contract.ts'
 export { aggregatingState, listState, mapState, reducingState, valueState } from './state/descriptors.ts'
+export type { AsyncContext, AsyncOptions, AsyncOrder, AsyncRetries } from './operators/async-options.ts'
+export type { Counter, Histogram, UserMetrics } from './operators/user-metrics-contract.ts'
+export type {
+  BroadcastConnectedStream,
+  BroadcastStream,
+  KeyedBroadcastConnectedStream,
+} from './job/broadcast-stream.ts'
+export type { ConnectedStreams } from './job/connected-stream.ts'
+export type { BoundedIntervalJoin, IntervalJoin, IntervalOptions } from './job/interval-joined-stream.ts'
+export type { HalfKeyedJoin, KeyedJoin, UnkeyedJoin, WindowedJoin } from './job/joined-stream.ts'
+export type { KeyedConnectedStreams } from './job/keyed-connected-stream.ts'
+export type {
+  BroadcastProcessFunction,
+  BroadcastReadContext,
+  BroadcastWriteContext,
+  KeyedBroadcastProcessFunction,
+  KeyedBroadcastReadContext,
+  KeyedBroadcastWriteContext,
+} from './operators/broadcast-process.ts'
+export type { BroadcastDeclaration, ReadonlyMapState } from './operators/broadcast-state.ts'
+export type { CoGroupFunction, JoinContext, JoinFunction } from './operators/co-group-contents.ts'
+export type { CoProcessFunction } from './operators/co-process.ts'
+export type { IntervalJoinContext, IntervalJoinFunction } from './operators/interval-join.ts'
+export type { KeyedCoProcessFunction } from './operators/keyed-co-process.ts'

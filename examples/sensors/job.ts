@@ -1,4 +1,5 @@
-// Endless made-up sensor readings, and alarms: a sensor that stays too hot, and one that has fallen silent. Ctrl-C suspends it.
+// Endless made-up sensor readings, and alarms: a sensor that stays too hot, and one that has fallen silent. Ctrl-C stops
+// it with a savepoint, from which the same command goes on.
 //
 //   millrace run examples/sensors/job.ts
 

@@ -29,14 +29,29 @@ export interface MetricGroup {
   add(name: MetricName, amount: number): void
   /** Sets a gauge. */
   set(name: MetricName, value: number): void
+  /** A figure outside the table (the job's own), asked for when metrics are reported. What is not finite is left out. */
+  observe(name: string, read: () => number): void
 }
 
 export class Metrics implements MetricGroup {
   readonly values = new Map<MetricName, number>()
+  readonly #observed = new Map<string, () => number>()
   add(name: MetricName, amount: number): void {
     this.values.set(name, (this.values.get(name) ?? 0) + amount)
   }
   set(name: MetricName, value: number): void {
     this.values.set(name, value)
+  }
+  observe(name: string, read: () => number): void {
+    this.#observed.set(name, read)
+  }
+  /** Everything as it is now, for a report. */
+  figures(): Record<string, number> {
+    const figures: Record<string, number> = Object.fromEntries(this.values)
+    for (const [name, read] of this.#observed) {
+      const value = read()
+      if (Number.isFinite(value)) figures[name] = value
+    }
+    return figures
   }
 }

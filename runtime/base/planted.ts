@@ -9,6 +9,12 @@ export const plantedFaults = [
   'finished-producer-counted-early', // a channel counts as having delivered barriers when its producer finished, before its end of data was consumed (rule 19)
   'idle-by-backpressure', // a split is called idle though it had no chance to emit (design: Time)
   'neighbour-key-group', // restore reads one key group of a neighbour's range instead of its own last one
+  'async-element-lost', // a snapshot leaves out one record that an asynchronous operator has in flight
+  'savepoint-subsumes', // sinks are told to commit when a plain savepoint has completed, as if it were a checkpoint (rule 22)
+  'timer-lost-between-two', // a restore takes timers for fired that were due by their block's watermark and had not (rule 27)
+  'watermark-restored-too-high', // event time goes on from the largest watermark of the restored blocks, not the smallest (rule 27)
+  'stop-barrier-leaks', // a task behind its stop barrier reads once more (rule 25)
+  'item-dealt-twice', // at another parallelism an item of operator state goes to two subtasks
 ] as const
 
 export type PlantedFault = (typeof plantedFaults)[number]

@@ -5,8 +5,9 @@ import type { JobGraph, JobVertex } from '../job/contract.ts'
 import type { RestoreOptions } from './assignment.ts'
 import { checkpointError } from './errors.ts'
 import type { Manifest } from './manifest.ts'
-import { hasKeyedState, stateNamesOf, transactionsOf } from './recorded-operators.ts'
+import { hasKeyedState, keyedStateNamesOf, stateNamesOf, transactionsOf } from './recorded-operators.ts'
 import type { RecordedOperator } from './recorded-operators.ts'
+import { refuseUnreadableState } from './state-fit.ts'
 
 export interface Fit {
   readonly manifest: Manifest
@@ -16,12 +17,14 @@ export interface Fit {
   readonly options: RestoreOptions
 }
 
-/** Returns the uids whose state is dropped as allowed. Throws MR-C10 to MR-C16. */
+/** Returns the uids whose state is dropped as allowed. Throws MR-C10 to MR-C18, and MR-T02 or MR-T03 for keyed state that today's job cannot read. */
 export function refuseWhatDoesNotFit(fit: Fit): string[] {
   const uids = givenUids(fit.graph)
   refuseOtherMaxParallelism(fit)
   refuseUnnamedTakeover(fit, uids)
+  refuseLostKeys(fit)
   refuseNewDataForFinished(fit)
+  refuseUnreadableState(fit.graph, fit.recorded)
   return refuseMissing(fit, uids)
 }
 
@@ -35,35 +38,41 @@ function givenUids(graph: JobGraph): ReadonlyMap<string, boolean> {
   return uids
 }
 
+/** By operator and not by job: only key groups depend on the number, and each operator has its own. */
 function refuseOtherMaxParallelism({ manifest, graph, recorded }: Fit): void {
-  if (manifest.maxParallelism !== graph.maxParallelism && [...recorded.values()].some(hasKeyedState)) {
-    throw checkpointError(
-      'MR-C10',
-      `The job has ${graph.maxParallelism}, ${describe(manifest)} has ${manifest.maxParallelism}.`,
-    )
-  }
   for (const vertex of graph.vertices) {
-    const stateful = statefulOperatorsOf(vertex, recorded)
-    const maxima = new Set(stateful.map(({ maxParallelism }) => maxParallelism))
-    if (maxima.size > 1) {
-      const each = stateful.map(({ uid, maxParallelism }) => `${uid} ${maxParallelism}`).join(', ')
+    const keyed = keyedOperatorsOf(vertex, recorded)
+    if (new Set(keyed.map(({ maxParallelism }) => maxParallelism)).size > 1) {
+      const each = keyed.map(({ uid, maxParallelism }) => `${uid} ${maxParallelism}`).join(', ')
       throw checkpointError('MR-C15', `Vertex ${vertex.name}: ${each}.`)
     }
-    for (const operator of stateful) {
-      if (!hasKeyedState(operator) || operator.maxParallelism === vertex.maxParallelism) continue
+    for (const { uid, maxParallelism } of keyed) {
+      if (maxParallelism === vertex.maxParallelism) continue
       throw checkpointError(
         'MR-C10',
-        `Operator ${operator.uid} has ${vertex.maxParallelism}, ${describe(manifest)} has ${operator.maxParallelism}.`,
+        `Operator ${uid} has ${vertex.maxParallelism}, ${describe(manifest)} has ${maxParallelism}.`,
       )
     }
   }
 }
 
-function statefulOperatorsOf(vertex: JobVertex, recorded: ReadonlyMap<string, RecordedOperator>): RecordedOperator[] {
+function keyedOperatorsOf(vertex: JobVertex, recorded: ReadonlyMap<string, RecordedOperator>): RecordedOperator[] {
   return vertex.chain.flatMap(({ uid }) => {
     const operator = recorded.get(uid)
-    return operator !== undefined && stateNamesOf(operator).length > 0 ? [operator] : []
+    return operator !== undefined && hasKeyedState(operator) ? [operator] : []
   })
+}
+
+/** Only the first operator of a vertex behind a keyBy has a backend that could read it. */
+function refuseLostKeys({ manifest, graph, recorded, finishedBefore }: Fit): void {
+  for (const { id, chain, keySelectors } of graph.vertices) {
+    if (finishedBefore.has(id)) continue
+    for (const [index, { uid, name }] of chain.entries()) {
+      const names = keyedStateNamesOf(recorded.get(uid))
+      if (names.length === 0 || (index === 0 && keySelectors.some((keySelector) => keySelector !== undefined))) continue
+      throw checkpointError('MR-C18', `Operator ${name} (uid ${uid}): ${describe(manifest)} has ${names.join(', ')}.`)
+    }
+  }
 }
 
 function refuseUnnamedTakeover({ graph, recorded }: Fit, uids: ReadonlyMap<string, boolean>): void {

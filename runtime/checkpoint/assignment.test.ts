@@ -89,6 +89,12 @@ function objectsOf(operator: RestoredOperator | undefined, state: string): strin
   )
 }
 
+function itemsOf(operator: RestoredOperator | undefined, state: string): string[] {
+  return (operator?.operatorState?.[state] ?? []).flatMap(({ items, from, to }) =>
+    Array.from({ length: to - from }, (_, index) => `${items.kind === 'object' && items.object}[${from + index}]`),
+  )
+}
+
 const keysOf = (vertices: readonly string[], parallelism: number): TaskKey[] =>
   vertices.flatMap((vertex) =>
     Array.from({ length: parallelism }, (_, index) =>
@@ -120,14 +126,14 @@ describe('what subtasks get from a restore point, at any parallelism', () => {
     )
   })
 
-  it('is every split list and every transaction exactly once, all union lists, one broadcast list', () => {
+  it('is every split item and every transaction exactly once, all union lists, one broadcast list', () => {
     fc.assert(
       fc.property(pair, ([before, after]) => {
         const assignment = assignRestore(pipelineManifest(before), pipeline(after), strict)
         const each = Array.from({ length: after }, (_, subtask) => subtask)
         const old = Array.from({ length: before }, (_, subtask) => subtask)
-        const split = each.flatMap((subtask) => objectsOf(operatorOf(assignment, 'source', subtask), 'splits'))
-        expect(split.sort()).toEqual(old.map((subtask) => `split-${subtask}`).sort())
+        const split = each.flatMap((subtask) => itemsOf(operatorOf(assignment, 'source', subtask), 'splits'))
+        expect(split).toEqual(old.flatMap((subtask) => [`split-${subtask}[0]`, `split-${subtask}[1]`]))
         for (const subtask of each) {
           expect(objectsOf(operatorOf(assignment, 'source', subtask), 'all')).toEqual(
             old.map((index) => `union-${index}`),
@@ -157,13 +163,16 @@ describe('what subtasks get from a restore point, at any parallelism', () => {
   it('follows an operator into another chain', () => {
     const moved = graphOf({
       maxParallelism,
-      vertices: [{ id: 'all', parallelism: 2, uids: ['source', 'count', 'sink'] }],
+      vertices: [
+        { id: 'source', parallelism: 2 },
+        { id: 'all', parallelism: 2, uids: ['count', 'sink'] },
+      ],
     })
     const assignment = assignRestore(pipelineManifest(2), moved, strict)
     expect(operatorOf(assignment, 'all', 1, 'count')?.keyed).toEqual([
       keyedOf({ parallelism: 2, subtask: 1, maxParallelism }),
     ])
-    expect(objectsOf(operatorOf(assignment, 'all', 0, 'source'), 'splits')).toEqual(['split-0'])
+    expect(operatorOf(assignment, 'all', 0, 'sink')?.committables).toHaveLength(2)
   })
 
   it('is nothing for an operator that is new', () => {
@@ -302,10 +311,9 @@ describe('what does not fit is refused before anything runs', () => {
     expect(operatorOf(assignRestore(pipelineManifest(2), trusting, strict), 'count', 0)?.keyed).toHaveLength(1)
   })
 
-  it('another max parallelism with keyed state, of the job or of one vertex', () => {
-    expect(() => assignRestore(pipelineManifest(2), { ...pipeline(2), maxParallelism: 32 }, strict)).toThrow(
-      /^MR-C10 .*32.*16/,
-    )
+  it('another max parallelism of an operator with keyed state; that of the job and of operators without is free', () => {
+    const free = { ...pipeline(2, { source: { maxParallelism: 32 }, sink: { maxParallelism: 4 } }), maxParallelism: 32 }
+    expect(operatorOf(assignRestore(pipelineManifest(2), free, strict), 'count', 0)?.keyed).toHaveLength(1)
     expect(() => assignRestore(pipelineManifest(2), pipeline(2, { count: { maxParallelism: 8 } }), strict)).toThrow(
       /^MR-C10 .*count has 8.*16/,
     )
@@ -318,6 +326,13 @@ describe('what does not fit is refused before anything runs', () => {
     expect(
       assignRestore(manifest, graphOf({ vertices: [{ id: 'source' }], maxParallelism: 32 }), strict).dropped,
     ).toEqual([])
+  })
+
+  it('keyed state of an operator that nothing keys any more, or that is not the first behind its keyBy (it would be lost)', () => {
+    const unkeyed = pipeline(2, { count: { keyed: false } })
+    const behind = pipeline(2, { count: { uids: ['fresh', 'count'] } })
+    for (const graph of [unkeyed, behind])
+      expect(() => assignRestore(pipelineManifest(2), graph, strict)).toThrow(/^MR-C18 .*uid count.*has count/)
   })
 
   it('a chain of operators with different recorded max parallelism (B19)', () => {

@@ -1,7 +1,7 @@
 // What each subtask gets from a restore point, at any parallelism: pure, from the manifest and the job graph of today.
 //
 // keyed state      by key-group ranges; every group to exactly one subtask
-// operator state   split: list i of the old subtasks to new subtask i mod parallelism; union: all lists to all; broadcast: one list to each
+// operator state   dealt item by item (operator-state-share.ts)
 // transactions     those of old subtask i to new subtask i mod parallelism; of wholly finished vertices to the coordinator
 //
 // What does not fit is refused before anything runs: nothing is dropped unasked, and transactions never (rules 19, 23; R13, R14, B19).
@@ -9,19 +9,13 @@
 import { subtaskIndex, taskKey } from '../base/ids.ts'
 import type { SubtaskIndex, TaskKey, VertexId } from '../base/ids.ts'
 import type { PlantedFault } from '../base/planted.ts'
-import type { RestoredOperator, RestoredSubtask } from '../control/contract.ts'
+import type { OperatorStateShare, RestoredOperator, RestoredSubtask } from '../control/contract.ts'
 import type { JobGraph, JobVertex } from '../job/contract.ts'
 import { keyGroupRange } from '../record/key-group.ts'
 import { refuseWhatDoesNotFit } from './assignment-check.ts'
-import type {
-  Committable,
-  KeyedSnapshot,
-  KeyGroupHandle,
-  OperatorSnapshot,
-  OperatorStateSnapshot,
-  SubtaskSnapshot,
-} from './contract.ts'
+import type { Committable, KeyedSnapshot, KeyGroupHandle, OperatorSnapshot, SubtaskSnapshot } from './contract.ts'
 import type { EnumeratorSnapshot, Manifest } from './manifest.ts'
+import { shareOfLists } from './operator-state-share.ts'
 import { recordedOperators } from './recorded-operators.ts'
 import type { RecordedOperator } from './recorded-operators.ts'
 
@@ -52,7 +46,7 @@ export interface RestoreAssignment {
   readonly dropped: readonly string[]
 }
 
-/** Throws MR-C10 to MR-C16; nothing may be started then. */
+/** Throws MR-C10 to MR-C18; nothing may be started then. */
 export function assignRestore(manifest: Manifest, graph: JobGraph, options: RestoreOptions): RestoreAssignment {
   const recorded = recordedOperators(manifest)
   const finishedBefore = finishedVertices(graph, recorded)
@@ -113,7 +107,7 @@ function shareOf(
     const perSubtask = recorded.get(uid)?.perSubtask
     if (perSubtask === undefined) continue
     const keyed = keyedShare(perSubtask, vertex, subtask)
-    const operatorState = operatorStateShare(perSubtask, vertex.parallelism, subtask)
+    const operatorState = operatorStateShare(perSubtask, { parallelism: vertex.parallelism, subtask, planted })
     const committables = perSubtask
       .filter((_, index) => index % vertex.parallelism === subtask)
       .flatMap((snapshot) => snapshot?.committables ?? [])
@@ -142,42 +136,20 @@ function keyedShare(
 
 function operatorStateShare(
   perSubtask: RecordedOperator['perSubtask'],
-  parallelism: number,
-  subtask: SubtaskIndex,
-): Record<string, readonly OperatorStateSnapshot[]> {
-  const shares: Record<string, readonly OperatorStateSnapshot[]> = {}
+  share: {
+    readonly parallelism: number
+    readonly subtask: SubtaskIndex
+    readonly planted: ReadonlySet<PlantedFault>
+  },
+): Record<string, readonly OperatorStateShare[]> {
+  const shares: Record<string, readonly OperatorStateShare[]> = {}
   const names = new Set(perSubtask.flatMap((snapshot) => Object.keys(snapshot?.operatorState ?? {})))
   for (const name of names) {
     const lists = perSubtask.map((snapshot) => snapshot?.operatorState?.[name])
-    const written = lists.filter((list) => list !== undefined)
-    const share = dealt(written[0]!.redistribution, { lists, written, parallelism, subtask })
-    if (share.length > 0) shares[name] = share
+    const items = shareOfLists(lists, share)
+    if (items.length > 0) shares[name] = items
   }
   return shares
-}
-
-interface Lists {
-  /** By old subtask. */
-  readonly lists: readonly (OperatorStateSnapshot | undefined)[]
-  readonly written: readonly OperatorStateSnapshot[]
-  readonly parallelism: number
-  readonly subtask: SubtaskIndex
-}
-
-/** Whole lists: a subtask restores all items of the lists it gets. At the same parallelism each keeps its own. */
-function dealt(redistribution: OperatorStateSnapshot['redistribution'], of: Lists): readonly OperatorStateSnapshot[] {
-  switch (redistribution) {
-    case 'split':
-      return of.lists.filter(
-        (list, index) => list !== undefined && index % of.parallelism === of.subtask,
-      ) as OperatorStateSnapshot[]
-    case 'union':
-      return of.written
-    case 'broadcast':
-      return [of.written[of.subtask % of.written.length]!]
-    default:
-      return redistribution satisfies never
-  }
 }
 
 function finalOf(

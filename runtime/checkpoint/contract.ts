@@ -2,6 +2,7 @@
 
 import type { CheckpointId, KeyGroup } from '../base/ids.ts'
 import type { CodecDescription } from '../record/contract.ts'
+import type { SnapshotKind } from '../record/element.ts'
 
 /** Where bytes lie. Object keys are relative to the job's prefix inside its own manifests, absolute (`scheme:`) outside (rule 18). */
 export type StateHandle =
@@ -23,6 +24,8 @@ export interface KeyedStateDescription {
     readonly value?: CodecDescription
     readonly mapKey?: CodecDescription
   }
+  /** Of a state with a time to live, ms: each entry carries the time of its last refresh (segment.ts). */
+  readonly ttlMs?: number
 }
 
 /** The block of one key group: one self-contained, CRC'd piece of a segment (segment.ts). */
@@ -88,6 +91,11 @@ export interface SubtaskSnapshot {
 export interface SnapshotWriter {
   /** Resolves when durable. Small bytes come back inline. */
   write(checkpoint: CheckpointId, bytes: Uint8Array): Promise<StateHandle>
+}
+
+/** A savepoint lies in a folder of its own, so that it can be copied. */
+export interface SnapshotWriters {
+  ofKind(kind: SnapshotKind): SnapshotWriter
 }
 
 export interface SnapshotReader {

@@ -173,6 +173,7 @@ class World {
         case 'wakeIn':
           expect(action.delayMs).toBeGreaterThan(0)
           break
+        case 'restartHalted':
         case 'failJob':
           break
         default:

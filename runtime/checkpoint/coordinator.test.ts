@@ -11,6 +11,7 @@ import { describe, expect, it } from 'vitest'
 import { checkpointId, formatAttempt, incarnation, requestId, subtaskIndex, taskKey, vertexId } from '../base/ids.ts'
 import type { Attempt, CheckpointId, TaskId, TaskKey, VertexId } from '../base/ids.ts'
 import type { PlantedFault } from '../base/planted.ts'
+import type { Halt } from '../record/element.ts'
 import type { SubtaskSnapshot } from './contract.ts'
 import type {
   CheckpointAction,
@@ -157,7 +158,7 @@ class Play {
       case 'tick':
         return [{ type: 'tick' }]
       case 'savepoint':
-        return [{ type: 'savepointRequested', request: requestId(args[0]!) }]
+        return [{ type: 'savepointRequested', request: requestId(args[0]!), ...halt(args[1]) }]
       case 'checkpoint':
         return [{ type: 'checkpointRequested', request: args[0] === undefined ? undefined : requestId(args[0]) }]
       case 'ack':
@@ -203,9 +204,9 @@ class Play {
   #show(action: CheckpointAction): string {
     switch (action.type) {
       case 'trigger':
-        return `trigger ${action.kind} ${action.id} at ${tasks(action.tasks)}${action.request === undefined ? '' : ` (${action.request})`}`
+        return `trigger ${action.kind} ${action.id}${haltOf(action)} at ${tasks(action.tasks)}${action.request === undefined ? '' : ` (${action.request})`}`
       case 'triggerMore':
-        return `trigger more ${action.id} at ${tasks(action.tasks)}`
+        return `trigger more ${action.id}${haltOf(action)} at ${tasks(action.tasks)}`
       case 'abort':
         return `abort ${action.id} ${action.reason}: ${action.detail}`
       case 'writeManifest':
@@ -220,6 +221,8 @@ class Play {
         return `discard ${this.#nameOf.get(action.snapshot)}`
       case 'wakeIn':
         return `wake in ${action.delayMs}`
+      case 'restartHalted':
+        return `restart what halted for ${action.id}: ${action.detail}`
       case 'failJob':
         return `fail the job: ${action.reason}`
       default:
@@ -241,6 +244,15 @@ function readTask(name: string): TaskId {
 function readAttempt(text: string): Attempt {
   const [by = '', number = ''] = text.split('.')
   return { incarnation: incarnation(Number(by)), number: Number(number) }
+}
+
+/** `stop` or `drain` behind the request's name. */
+function halt(word: string | undefined): { readonly halt?: Halt } {
+  return word === 'stop' || word === 'drain' ? { halt: word } : {}
+}
+
+function haltOf(action: { readonly halt?: Halt | undefined }): string {
+  return action.halt === undefined ? '' : ` to ${action.halt}`
 }
 
 function tasks(list: readonly TaskId[]): string {

@@ -14,7 +14,7 @@ import { checkpointId, sameAttempt, taskKey } from '../base/ids.ts'
 import { invariant, unreachable } from '../base/errors.ts'
 import type { Attempt, CheckpointId, RequestId, TaskId, TaskKey } from '../base/ids.ts'
 import type { PlantedFault } from '../base/planted.ts'
-import type { SnapshotKind } from '../record/element.ts'
+import type { Halt, SnapshotKind } from '../record/element.ts'
 import type { SubtaskSnapshot } from './contract.ts'
 import type {
   AbortReason,
@@ -154,9 +154,9 @@ class Machine implements CheckpointCoordinator {
         this.#wakeAtMs = undefined
         return undefined
       case 'savepointRequested':
-        return this.#onRequest('savepoint', event.request, nowMs)
+        return this.#onRequest({ kind: 'savepoint', request: event.request, halt: event.halt }, nowMs)
       case 'checkpointRequested':
-        return this.#onRequest('checkpoint', event.request, nowMs)
+        return this.#onRequest({ kind: 'checkpoint', request: event.request, halt: undefined }, nowMs)
       case 'acknowledged':
         return this.#onAcknowledged(event.id, event)
       case 'declined':
@@ -280,15 +280,15 @@ class Machine implements CheckpointCoordinator {
   /** Whoever waits for a barrier that no producer will send any more, now that `task` has ended, is triggered for the same id (rule 19). */
   #triggerMore(pending: PendingSnapshot, task: TaskId): void {
     const tasks = pending.trigger(this.#subtasks.triggerSetAfter(task))
-    const { id, kind } = pending
-    if (tasks.length > 0) this.#actions.push({ type: 'triggerMore', id, kind, tasks })
+    const { id, kind, halt } = pending
+    if (tasks.length > 0) this.#actions.push({ type: 'triggerMore', id, kind, halt, tasks })
   }
 
   // ---- what is asked for ----
 
-  #onRequest(kind: SnapshotKind, request: RequestId | undefined, nowMs: number): void {
-    const outcome = this.#requests.add({ kind, request, deadlineMs: nowMs + this.#settings.savepointTimeoutMs })
-    if (outcome === 'full') this.#answer(request, 'failed', undefined, `${waitingRequestsMax} requests wait already`)
+  #onRequest(asked: Asked, nowMs: number): void {
+    const outcome = this.#requests.add({ ...asked, deadlineMs: nowMs + this.#settings.savepointTimeoutMs })
+    if (outcome === 'full') this.#answer(asked.request, 'failed', undefined, `${waitingRequestsMax} requests wait already`)
   }
 
   #answer(
@@ -320,6 +320,8 @@ class Machine implements CheckpointCoordinator {
       if (this.#completedIds.size <= completedIdsMax) break
       this.#completedIds.delete(oldest)
     }
+    if (pending.kind === 'savepoint' && pending.halt === undefined && this.#planted.has('savepoint-subsumes'))
+      this.#actions.push({ type: 'notifyComplete', id: pending.id })
     if (pending.kind === 'checkpoint') {
       this.#lastCompleted = pending.id
       this.#counters.consecutiveFailures = 0
@@ -327,6 +329,8 @@ class Machine implements CheckpointCoordinator {
       if (!this.#commitsBeforeSwap(pending)) this.#actions.push({ type: 'notifyComplete', id: pending.id })
     }
     this.#answer(pending.request, 'completed', pending.id, `in ${nowMs - pending.triggeredAtMs} ms`)
+    // The job has ended with it; the shell takes the tasks down.
+    if (pending.halt !== undefined) this.#allRunning = false
   }
 
   #abort(reason: AbortReason, detail: string, nowMs: number): void {
@@ -334,13 +338,18 @@ class Machine implements CheckpointCoordinator {
     invariant(pending !== undefined, `nothing to abort: ${reason}`)
     this.#end(nowMs)
     this.#counters.failed++
-    this.#actions.push({ type: 'abort', id: pending.id, reason, detail })
+    this.#actions.push({ type: 'abort', id: pending.id, kind: pending.kind, reason, detail })
     for (const [key, { snapshot }] of pending.collected().subtasks) {
       // The final state of a finished subtask acknowledges the next snapshot too.
       if (this.#subtasks.finished.get(key) !== snapshot)
         this.#actions.push({ type: 'discard', id: pending.id, snapshot })
     }
     this.#answer(pending.request, 'failed', pending.id, `${reason}: ${detail}`)
+    if (pending.halt !== undefined) {
+      // Until they run again nothing could complete: what has halted acknowledges nothing.
+      this.#allRunning = false
+      this.#actions.push({ type: 'restartHalted', id: pending.id, detail: `${reason}: ${detail}` })
+    }
     if (pending.kind === 'savepoint') return
     this.#finalFailures++
     if (countsAsFailure[reason]) this.#count(pending.id, `${reason}: ${detail}`)
@@ -388,21 +397,21 @@ class Machine implements CheckpointCoordinator {
     if (decision.start === undefined) return
     if (decision.start === 'request') {
       this.#requests.take(decision.request)
-      this.#trigger(decision.request.kind, decision.request.request, nowMs)
-    } else this.#trigger('checkpoint', undefined, nowMs)
+      this.#trigger(decision.request, nowMs)
+    } else this.#trigger({ kind: 'checkpoint', request: undefined, halt: undefined }, nowMs)
   }
 
-  #trigger(kind: SnapshotKind, request: RequestId | undefined, nowMs: number): void {
+  #trigger({ kind, request, halt }: Asked, nowMs: number): void {
     const { intervalMs, timeoutMs, savepointTimeoutMs } = this.#settings
     const id = this.#ids.next()
     invariant(id > this.#newestId, `checkpoint id ${id} after ${this.#newestId} (rule 6)`)
     this.#newestId = id
     this.#counters.triggered++
     const deadlineMs = nowMs + (kind === 'savepoint' ? savepointTimeoutMs : timeoutMs)
-    const pending = new PendingSnapshot({ id, kind, request, triggeredAtMs: nowMs, deadlineMs }, this.#subtasks.all())
+    const pending = new PendingSnapshot({ id, kind, request, halt, triggeredAtMs: nowMs, deadlineMs }, this.#subtasks.all())
     this.#pending = pending
     const tasks = pending.trigger(this.#subtasks.triggerSet())
-    this.#actions.push({ type: 'trigger', id, kind, tasks, request })
+    this.#actions.push({ type: 'trigger', id, kind, halt, tasks, request })
     if (kind === 'checkpoint' && intervalMs !== undefined && this.#periodicDueMs !== undefined) {
       this.#periodicDueMs = nextPeriodicDue(this.#periodicDueMs, intervalMs, nowMs)
     }
@@ -452,6 +461,13 @@ class Machine implements CheckpointCoordinator {
     invariant(pending?.id === id && pending.phase === phase, `an outcome for ${id}, which is not ${phase}`)
     return pending
   }
+}
+
+/** What is to be triggered. */
+interface Asked {
+  readonly kind: SnapshotKind
+  readonly request: RequestId | undefined
+  readonly halt?: Halt | undefined
 }
 
 function someOf(keys: ReadonlySet<TaskKey>): string {

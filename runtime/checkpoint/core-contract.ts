@@ -2,7 +2,7 @@
 // The shell (coordinator/) carries actions out in the order given and feeds their outcomes back as events.
 
 import type { Attempt, CheckpointId, RequestId, TaskId, TaskKey, VertexId } from '../base/ids.ts'
-import type { SnapshotKind } from '../record/element.ts'
+import type { Halt, SnapshotKind } from '../record/element.ts'
 import type { SubtaskSnapshot } from './contract.ts'
 
 export interface CheckpointSettings {
@@ -35,6 +35,8 @@ export interface CollectedSnapshot {
   readonly triggeredAtMs: number
   readonly subtasks: ReadonlyMap<TaskKey, { readonly task: TaskId; readonly snapshot: SubtaskSnapshot }>
   readonly request: RequestId | undefined
+  /** A savepoint to stop with. */
+  readonly halt?: Halt | undefined
 }
 
 export type CheckpointEvent =
@@ -43,7 +45,8 @@ export type CheckpointEvent =
   /** Subtasks failed or are being restarted: triggering stops until the next allRunning. Snapshots still waiting for anybody are aborted. */
   | { readonly type: 'subtasksLost'; readonly tasks: readonly TaskId[] }
   | { readonly type: 'tick' }
-  | { readonly type: 'savepointRequested'; readonly request: RequestId }
+  /** `halt`: to stop with (rule 3). */
+  | { readonly type: 'savepointRequested'; readonly request: RequestId; readonly halt?: Halt }
   | { readonly type: 'checkpointRequested'; readonly request: RequestId | undefined }
   | {
       readonly type: 'acknowledged'
@@ -78,6 +81,7 @@ export type CheckpointAction =
       readonly type: 'trigger'
       readonly id: CheckpointId
       readonly kind: SnapshotKind
+      readonly halt?: Halt | undefined
       readonly tasks: readonly TaskId[]
       readonly request: RequestId | undefined
     }
@@ -86,10 +90,19 @@ export type CheckpointAction =
       readonly type: 'triggerMore'
       readonly id: CheckpointId
       readonly kind: SnapshotKind
+      readonly halt?: Halt | undefined
       readonly tasks: readonly TaskId[]
     }
   /** Tell every running subtask, once per id. */
-  | { readonly type: 'abort'; readonly id: CheckpointId; readonly reason: AbortReason; readonly detail: string }
+  | {
+      readonly type: 'abort'
+      readonly id: CheckpointId
+      readonly kind: SnapshotKind
+      readonly reason: AbortReason
+      readonly detail: string
+    }
+  /** A savepoint to stop with will not be: subtasks behind its barrier have halted, and all must restart (rule 25). */
+  | { readonly type: 'restartHalted'; readonly id: CheckpointId; readonly detail: string }
   | { readonly type: 'writeManifest'; readonly snapshot: CollectedSnapshot }
   /** Complete it: swap HEAD under the own incarnation. */
   | { readonly type: 'swap'; readonly snapshot: CollectedSnapshot }

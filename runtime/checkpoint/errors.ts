@@ -48,7 +48,7 @@ export const checkpointErrors = {
     who: 'user',
     retry: false,
     remedy:
-      'Give the operator its uid back: state is never dropped unasked. To begin without it, give the job another name.',
+      'Give the operator its uid back, or allow that its state is dropped (--allow-non-restored-state): it never is unasked.',
   },
   'MR-C12': {
     meaning:
@@ -80,6 +80,19 @@ export const checkpointErrors = {
     who: 'user',
     retry: false,
     remedy: 'Give the operators behind the new input new uids, or begin a new job under another name.',
+  },
+  'MR-C17': {
+    meaning: 'The savepoint was taken with drain: its event time has ended, and its windows have fired.',
+    who: 'user',
+    retry: false,
+    remedy:
+      'Begin from a savepoint without drain, or allow it (--allow-drained) if every record still to come may count as late.',
+  },
+  'MR-C18': {
+    meaning: 'The restore point holds keyed state of an operator that is not keyed in the job.',
+    who: 'user',
+    retry: false,
+    remedy: 'Put the operator behind its keyBy again, or give it a new uid: state is never dropped unasked.',
   },
 } as const satisfies Record<string, ErrorRow>
 

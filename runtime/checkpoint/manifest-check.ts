@@ -5,6 +5,7 @@ import type { Manifest, ManifestVertex } from './manifest.ts'
 
 /** A sentence that names the place, or undefined when everything fits. */
 export function contradictionIn(manifest: Manifest): string | undefined {
+  if (manifest.drained && manifest.kind !== 'savepoint') return 'a checkpoint that was drained'
   const vertices = new Set<string>()
   const uids = new Set<string>()
   for (const vertex of manifest.vertices) {

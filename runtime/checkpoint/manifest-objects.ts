@@ -1,6 +1,8 @@
-// Which objects of the store a snapshot needs: nothing of them may be deleted while it may be restored (rule 7, R8, B14).
+// Which objects of the job's store a snapshot needs: nothing of them may be deleted while it may be restored (rule 7, R8, B14). Objects
+// outside of it are not named here: they are somebody else's, and nothing of them is ever deleted.
 
 import type { ObjectKey } from '../storage/contract.ts'
+import { isAbsoluteKey } from '../storage/paths.ts'
 import type { OperatorSnapshot, StateHandle, SubtaskSnapshot } from './contract.ts'
 import type { Manifest } from './manifest.ts'
 
@@ -32,5 +34,5 @@ function addObjectsOf({ keyed, operatorState }: OperatorSnapshot, objects: Set<O
 }
 
 function addObject(handle: StateHandle, objects: Set<ObjectKey>): void {
-  if (handle.kind === 'object') objects.add(handle.object as ObjectKey)
+  if (handle.kind === 'object' && !isAbsoluteKey(handle.object)) objects.add(handle.object as ObjectKey)
 }

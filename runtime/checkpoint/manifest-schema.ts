@@ -27,6 +27,7 @@ const keyedSnapshot = z.looseObject({
         value: codecDescription.optional(),
         mapKey: codecDescription.optional(),
       }),
+      ttlMs: z.int().positive().optional(),
     }),
   ),
   groups: z.array(
@@ -79,4 +80,5 @@ export const manifestSchema = z.looseObject({
   ),
   enumerators: z.record(z.string(), z.looseObject({ codec: codecDescription, handle: stateHandle })),
   bytes: count,
+  drained: z.literal(true).optional(),
 })

@@ -41,6 +41,8 @@ export interface Manifest {
   readonly enumerators: Readonly<Record<string, EnumeratorSnapshot>>
   /** Bytes of state that the subtasks wrote for it. */
   readonly bytes: number
+  /** Of a savepoint: all operators had finished before it, and event time had ended (rule 3). */
+  readonly drained?: true
   /** Room for increments (rule 17): the checkpoint that this one builds on. */
   readonly base?: CheckpointId
 }
@@ -126,6 +128,7 @@ export function fromCollected(collected: CollectedSnapshot, meta: ManifestMeta):
     vertices,
     enumerators: Object.fromEntries(meta.enumerators),
     bytes,
+    ...(collected.halt === 'drain' && { drained: true }),
   }
 }
 

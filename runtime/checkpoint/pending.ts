@@ -3,7 +3,7 @@
 import { invariant } from '../base/errors.ts'
 import { taskKey } from '../base/ids.ts'
 import type { CheckpointId, RequestId, TaskId, TaskKey } from '../base/ids.ts'
-import type { SnapshotKind } from '../record/element.ts'
+import type { Halt, SnapshotKind } from '../record/element.ts'
 import type { SubtaskSnapshot } from './contract.ts'
 import type { CollectedSnapshot } from './core-contract.ts'
 import type { Subtask } from './subtasks.ts'
@@ -18,6 +18,7 @@ export interface PendingOptions {
   readonly id: CheckpointId
   readonly kind: SnapshotKind
   readonly request: RequestId | undefined
+  readonly halt?: Halt | undefined
   readonly triggeredAtMs: number
   readonly deadlineMs: number
 }
@@ -26,6 +27,7 @@ export class PendingSnapshot {
   readonly id: CheckpointId
   readonly kind: SnapshotKind
   readonly request: RequestId | undefined
+  readonly halt?: Halt | undefined
   readonly triggeredAtMs: number
   readonly deadlineMs: number
   phase: PendingPhase = 'collecting'
@@ -38,6 +40,7 @@ export class PendingSnapshot {
     this.id = options.id
     this.kind = options.kind
     this.request = options.request
+    this.halt = options.halt
     this.triggeredAtMs = options.triggeredAtMs
     this.deadlineMs = options.deadlineMs
     for (const { task, key, state } of subtasks) {
@@ -76,7 +79,7 @@ export class PendingSnapshot {
   }
 
   collected(): CollectedSnapshot {
-    const { id, kind, triggeredAtMs, request } = this
-    return { id, kind, triggeredAtMs, request, subtasks: this.#acknowledged }
+    const { id, kind, triggeredAtMs, request, halt } = this
+    return { id, kind, triggeredAtMs, request, halt, subtasks: this.#acknowledged }
   }
 }

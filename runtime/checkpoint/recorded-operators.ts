@@ -46,6 +46,12 @@ export function hasKeyedState(operator: RecordedOperator): boolean {
   return operator.perSubtask.some((snapshot) => snapshot?.keyed !== undefined)
 }
 
+/** Empty also for an operator that is not recorded. */
+export function keyedStateNamesOf(operator: RecordedOperator | undefined): string[] {
+  const states = operator?.perSubtask.flatMap((snapshot) => snapshot?.keyed?.states ?? []) ?? []
+  return [...new Set(states.map(({ name }) => name))]
+}
+
 export function transactionsOf(operator: RecordedOperator): string[] {
   return operator.perSubtask.flatMap((snapshot) => snapshot?.committables ?? []).map(({ transaction }) => transaction)
 }

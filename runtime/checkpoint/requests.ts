@@ -1,10 +1,11 @@
 // Snapshots that somebody asked for and that wait for their turn. Each request is answered exactly once.
 
 import type { RequestId } from '../base/ids.ts'
-import type { SnapshotKind } from '../record/element.ts'
+import type { Halt, SnapshotKind } from '../record/element.ts'
 
 export interface WaitingRequest {
   readonly kind: SnapshotKind
+  readonly halt?: Halt | undefined
   /** undefined: nobody waits for an answer. */
   readonly request: RequestId | undefined
   /** When it is given up if it was not triggered. */

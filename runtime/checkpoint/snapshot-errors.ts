@@ -28,6 +28,12 @@ export const snapshotErrors = {
     retry: true,
     remedy: 'Look at the store; this checkpoint fails, the next one is tried at its time.',
   },
+  'MR-C54': {
+    meaning: 'A file of the savepoint or checkpoint to begin from is missing, or shorter than what was written.',
+    who: 'user',
+    retry: false,
+    remedy: 'Copy the whole folder again, or begin from another one; nothing was started.',
+  },
 } as const satisfies Readonly<Record<string, ErrorRow>>
 
 export const snapshotError = errorsOf(snapshotErrors)

@@ -4,8 +4,8 @@ import { crc32 } from 'node:zlib'
 import { within } from '../base/deadline.ts'
 import type { Environment } from '../base/environment.ts'
 import { InvariantError, MillraceError } from '../base/errors.ts'
-import type { ObjectStore } from '../storage/contract.ts'
-import { parseObjectKey } from '../storage/paths.ts'
+import type { ForeignObjects, ObjectKey, ObjectStore } from '../storage/contract.ts'
+import { isAbsoluteKey, parseObjectKey } from '../storage/paths.ts'
 import type { SnapshotReader, StateHandle } from './contract.ts'
 import { snapshotError } from './snapshot-errors.ts'
 
@@ -16,13 +16,22 @@ export const READ_BACKOFF_MS = 200
 /** One answer of the store. */
 export const READ_DEADLINE_MS = 60_000
 
+export interface SnapshotDownloaderOptions {
+  readonly store: ObjectStore
+  /** For handles of a restore point outside of the job's own store; undefined: such are refused (MR-S04). */
+  readonly foreign?: ForeignObjects
+  readonly environment: Environment
+}
+
 /** Throws MR-C50 (missing), MR-C51 (differs), MR-C52 (could not be read; cause inside), or the store's own error that no retry mends. */
 export class SnapshotDownloader implements SnapshotReader {
   readonly #store: ObjectStore
+  readonly #foreign: ForeignObjects | undefined
   readonly #environment: Environment
 
-  constructor(options: { readonly store: ObjectStore; readonly environment: Environment }) {
+  constructor(options: SnapshotDownloaderOptions) {
     this.#store = options.store
+    this.#foreign = options.foreign
     this.#environment = options.environment
   }
 
@@ -62,7 +71,11 @@ export class SnapshotDownloader implements SnapshotReader {
   }
 
   async #readRange(handle: ObjectHandle): Promise<Uint8Array | undefined> {
-    const call = this.#store.readRange(parseObjectKey(handle.object), handle.offset, handle.length)
+    const { object, offset, length } = handle
+    const call =
+      this.#foreign !== undefined && isAbsoluteKey(object)
+        ? this.#foreign.readRange(object as ObjectKey, offset, length)
+        : this.#store.readRange(parseObjectKey(object), offset, length)
     const late = () => new Error(`no answer within ${READ_DEADLINE_MS} ms`)
     return within(this.#environment.clock, READ_DEADLINE_MS, call, late)
   }

@@ -6,6 +6,7 @@ import { within } from '../base/deadline.ts'
 import type { Environment, Timer } from '../base/environment.ts'
 import type { CheckpointId } from '../base/ids.ts'
 import type { SnapshotKind } from '../record/element.ts'
+import { releaseBytes } from '../record/bytes.ts'
 import type { ObjectKey, ObjectStore } from '../storage/contract.ts'
 import { storageError } from '../storage/errors.ts'
 import { snapshotDataKey } from '../storage/paths.ts'
@@ -129,7 +130,9 @@ export class SnapshotUploader implements SnapshotWriter {
   async #upload(object: OpenObject): Promise<void> {
     try {
       const key = snapshotDataKey(object.checkpoint, object.kind, this.#environment.random.id())
-      await this.#create(key, concatenated(object))
+      const whole = concatenated(object)
+      await this.#create(key, whole)
+      if (object.writes.length > 1) releaseBytes(whole)
       let offset = 0
       for (const write of object.writes) {
         write.resolve({ kind: 'object', object: key, offset, length: write.bytes.length, crc: write.crc })

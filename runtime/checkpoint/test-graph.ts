@@ -13,6 +13,8 @@ export interface VertexShape {
   /** Default: the vertex's id; a uid ending in `?` was not given by the job. */
   readonly uids?: readonly string[]
   readonly twoPhase?: boolean
+  /** Default true: behind a keyBy. */
+  readonly keyed?: boolean
 }
 
 export interface GraphShape {
@@ -29,6 +31,7 @@ export function graphOf({ vertices, edges = [], maxParallelism = 8, autoUid = fa
     id: edgeId(index),
     source: vertexId(source),
     target: vertexId(target),
+    input: 0,
     partitioning,
     keySelector: undefined,
     type,
@@ -53,13 +56,15 @@ export function graphOf({ vertices, edges = [], maxParallelism = 8, autoUid = fa
           factory: { kind: 'operator', twoPhase: shape.twoPhase ?? false } as OperatorFactory,
           outputs: [],
         })),
-        keySelector: undefined,
+        keySelectors: [shape.keyed === false ? undefined : () => 0],
         inputs: jobEdges.filter(({ target }) => target === id).map((edge) => edge.id),
         outputs: jobEdges.filter(({ source }) => source === id).map((edge) => edge.id),
       }
     }),
     settings: {
       checkpointIntervalMs: 1000,
+      checkpointMode: 'exactly-once',
+      onCancellation: 'retain',
       checkpointTimeoutMs: 10_000,
       minPauseMs: 0,
       tolerableFailures: Infinity,

@@ -20,7 +20,7 @@ export const commandErrors = {
     meaning: 'The job file does not exist.',
     who: 'user',
     retry: false,
-    remedy: 'Give the path of a TypeScript or JavaScript file that exports a job.',
+    remedy: 'Give the path of a TypeScript or JavaScript file that exports a job, or of a StreamJob manifest.',
   },
   'MR-L13': {
     meaning: 'The folder to work in does not exist.',
@@ -39,6 +39,81 @@ export const commandErrors = {
     who: 'user',
     retry: false,
     remedy: 'Run it by npx, which takes the pinned Node on Linux x64, or install a newer Node.',
+  },
+  'MR-L16': {
+    meaning: 'The manifest is wrong.',
+    who: 'user',
+    retry: false,
+    remedy: 'Mend what is named; docs/manifests.md has every field.',
+  },
+  'MR-L17': {
+    meaning: 'The manifest asks for what Millrace cannot do yet.',
+    who: 'user',
+    retry: false,
+    remedy: 'Take the field out, or give it the value that is named.',
+  },
+  'MR-L18': {
+    meaning: 'The manifest says that the job is suspended.',
+    who: 'user',
+    retry: false,
+    remedy: 'Set spec.state to running to run it here.',
+  },
+  'MR-L19': {
+    meaning: "The files of the manifest's module cannot be found.",
+    who: 'user',
+    retry: false,
+    remedy: 'Put the ConfigMap into the same YAML file, or name its files by --config-map NAME=PATH.',
+  },
+  'MR-L20': {
+    meaning: 'The job needs more slots than it is given.',
+    who: 'user',
+    retry: false,
+    remedy:
+      'Give as many to --slots, or leave it out; or lower the parallelism, or put operators into fewer slot-sharing groups.',
+  },
+  'MR-L21': {
+    meaning: 'The types of the job do not fit.',
+    who: 'user',
+    retry: false,
+    remedy: 'Mend each: Node runs the file without looking at them, and meets what is wrong at some record.',
+  },
+  'MR-L30': {
+    meaning: 'There is no such job here.',
+    who: 'user',
+    retry: false,
+    remedy: 'Name one that is there, or the folder it was started in by --folder; millrace status lists them.',
+  },
+  'MR-L31': {
+    meaning: 'The job does not run.',
+    who: 'user',
+    retry: false,
+    remedy:
+      'Give its run command again, which goes on with it, and then this one; or begin from its last savepoint by run --from.',
+  },
+  'MR-L32': {
+    meaning: 'The process that runs the job does not answer.',
+    who: 'user',
+    retry: true,
+    remedy: 'It may be busy, stopped, or ending: look at it and ask again. Nothing is done to the job behind its back.',
+  },
+  'MR-L33': {
+    meaning: 'The job did not do what it was asked for.',
+    who: 'user',
+    retry: true,
+    remedy: 'See what it says and ask again; millrace status shows how it is now.',
+  },
+  'MR-L34': {
+    meaning: 'The savepoint could not be copied.',
+    who: 'user',
+    retry: true,
+    remedy: 'Mend the cause and copy its folder yourself, or ask for another savepoint; the one that was taken stays.',
+  },
+  'MR-L35': {
+    meaning: 'The answer did not come in time.',
+    who: 'user',
+    retry: true,
+    remedy:
+      'What was asked for stands. Ask again, with a larger --timeout if need be; millrace status shows how the job is now.',
   },
 } as const satisfies Record<string, ErrorRow>
 

@@ -6,9 +6,13 @@ import { availableParallelism } from 'node:os'
 import { inspect } from 'node:util'
 import { MillraceError } from '../base/errors.ts'
 import { parseFailpoints } from '../local/failpoint-plan.ts'
-import { helpText, parseCommandLine } from './command-line.ts'
-import { exitCodes, runJob } from './run-command.ts'
+import { keepCompiledCode } from '../local/platform/compile-cache.ts'
+import { exitCodes } from './exit-codes.ts'
+import type { ControlEdge } from './named-job.ts'
 import { Terminal } from './terminal.ts'
+
+// Before all that is imported below.
+keepCompiledCode()
 
 const terminal = new Terminal({ output: process.stdout, errors: process.stderr })
 const debug = (process.env['MILLRACE_DEBUG'] ?? '') !== ''
@@ -18,19 +22,20 @@ const sameSignalMs = 500
 
 /** As shells count signals. */
 const signals = { SIGINT: 130, SIGTERM: 143 } as const
-let onFirstSignal: (() => void) | undefined
-let firstSignalMs = -Infinity
+let onSignal: (() => boolean) | undefined
+let lastSignalMs = -Infinity
 for (const [signal, exitCode] of Object.entries(signals)) {
   process.on(signal, () => {
-    if (performance.now() - firstSignalMs < sameSignalMs) return
-    firstSignalMs = performance.now()
-    const handler = onFirstSignal
-    onFirstSignal = undefined
-    // Before the job runs, and the second time: leave. Whatever happens, the store stays right.
-    if (handler === undefined) process.exit(exitCode)
-    handler()
+    if (performance.now() - lastSignalMs < sameSignalMs) return
+    lastSignalMs = performance.now()
+    // Before the job runs, and when it was asked to end in vain: leave. Whatever happens, the store stays right.
+    if (onSignal?.() !== true) process.exit(exitCode)
   })
 }
+
+/** Of the L table: the summary could not be made; the job does not run. */
+const notUsage: ReadonlySet<string> = new Set(['MR-L14', 'MR-L31'])
+const controlEdge: ControlEdge = { terminal, folder: process.cwd(), debug }
 
 process.exitCode = await main()
 // Something a job left open in this thread (a timer, a socket) must not keep a finished command.
@@ -38,26 +43,54 @@ process.stdout.write('', () => process.stderr.write('', () => process.exit()))
 
 async function main(): Promise<number> {
   try {
+    const { parseCommandLine } = await import('./command-line.ts')
     const command = parseCommandLine(process.argv.slice(2))
     switch (command.kind) {
       case 'help':
-        terminal.print(helpText)
+        terminal.print(command.text)
         return exitCodes.done
       case 'version':
         terminal.print(version())
         return exitCodes.done
+      // All of the runtime is loaded for those alone that need it: the others are to answer at once.
       case 'run':
-        return await runJob(command, {
+        return await (
+          await import('./run-command.ts')
+        ).runJob(command, {
           terminal,
           folder: () => process.cwd(),
           changeFolder: (folder) => process.chdir(folder),
           processors: availableParallelism(),
           debug,
           failpoints: parseFailpoints(process.env['MILLRACE_FAILPOINTS'] ?? ''),
-          onFirstSignal: (handler) => {
-            onFirstSignal = handler
+          onSignal: (handler) => {
+            onSignal = handler
           },
         })
+      case 'validate':
+        return await (
+          await import('./validate-command.ts')
+        ).validateJob(command, {
+          terminal,
+          folder: () => process.cwd(),
+          processors: availableParallelism(),
+        })
+      case 'status':
+        return (await (await import('./status-command.ts')).showStatus(command, controlEdge))
+          ? exitCodes.done
+          : exitCodes.failed
+      case 'checkpoints':
+        await (await import('./checkpoints-command.ts')).showCheckpoints(command, controlEdge)
+        return exitCodes.done
+      case 'savepoint':
+        await (await import('./savepoint-command.ts')).takeSavepoint(command, controlEdge)
+        return exitCodes.done
+      case 'stop':
+        await (await import('./stop-command.ts')).stopJob(command, controlEdge)
+        return exitCodes.done
+      case 'cancel':
+        await (await import('./cancel-command.ts')).cancelJob(command, controlEdge)
+        return exitCodes.done
       default:
         return command satisfies never
     }
@@ -68,9 +101,12 @@ async function main(): Promise<number> {
   }
 }
 
+/** What `--from` names cannot be begun at. */
+const usageToo: ReadonlySet<string> = new Set(['MR-S15', 'MR-S17', 'MR-S18', 'MR-C17'])
+
 /** The command line, the job file, or what the job file says of its sources and sinks is wrong; all else is a failure to run. */
 function isUsage({ code, retry }: MillraceError): boolean {
-  return /^MR-[LJN]/.test(code) && code !== 'MR-L14' && !retry
+  return usageToo.has(code) || (/^MR-[LJN]/.test(code) && !notUsage.has(code) && !retry)
 }
 
 /** From the package's own description, which lies beside the source and beside the compiled form at different depths. */

@@ -100,7 +100,8 @@ export function formatDuration(ms: number): string {
   return ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(1)} s`
 }
 
-function formatWatermark(watermark: number | undefined): string {
+/** `undefined`: none yet. */
+export function formatWatermark(watermark: number | undefined): string {
   if (watermark === undefined) return 'unknown'
   if (watermark >= MAX_WATERMARK) return 'at its end'
   const date = new Date(watermark)

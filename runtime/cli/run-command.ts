@@ -1,25 +1,33 @@
 // `millrace run`: prepares the local job, says what it does, shows how far it is, and how it ended.
 
-import { access } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { unreachable } from '../base/errors.ts'
 import type { CoordinatorObserver, JobOutcome } from '../coordinator/coordinator-contract.ts'
-import type { JobCoordinator } from '../coordinator/job-coordinator.ts'
-import { argsOf } from '../job/build-graph.ts'
+import { placeTasks } from '../coordinator/placement.ts'
+import { argsOf, buildGraph } from '../job/build-graph.ts'
+import type { JobGraph } from '../job/contract.ts'
 import type { Job } from '../job/define-job.ts'
 import { loadJob } from '../local/job-module.ts'
 import type { FailpointPlan } from '../local/failpoint-plan.ts'
+import { headKeeperOf } from '../local/local-jobs.ts'
+import { LocalRest } from '../local/local-rest.ts'
+import { NodeFiles } from '../local/platform/node-files.ts'
+import { realEnvironment } from '../local/platform/real-environment.ts'
 import type { LogSink } from '../local/platform/real-environment.ts'
 import { prepareLocalJob } from '../local/run-job.ts'
-import type { LocalJob } from '../local/run-job.ts'
+import type { LocalJob, LocalRestore } from '../local/run-job.ts'
 import type { Head } from '../storage/head-contract.ts'
 import { restorePointOf } from '../storage/head.ts'
-import type { RunCommand } from './command-line.ts'
 import { commandError } from './errors.ts'
+import { exitCodes } from './exit-codes.ts'
 import { jobArguments } from './job-arguments.ts'
+import { jobInput, parallelismUsually } from './job-input.ts'
+import type { ManifestInput } from './job-input.ts'
+import { writeForJob } from './job-module-files.ts'
+import { Leaving } from './leaving.ts'
 import { Progress, formatDuration, grouped, progressLine } from './progress.ts'
 import type { CompletedCheckpoint, ProgressFigures } from './progress.ts'
+import type { RunCommand } from './run-options.ts'
 import type { Terminal } from './terminal.ts'
 
 export interface RunEdge {
@@ -30,46 +38,115 @@ export interface RunEdge {
   readonly processors: number
   readonly debug: boolean
   readonly failpoints: FailpointPlan
-  /** What the first signal to end does; later ones are the edge's. */
-  readonly onFirstSignal: (handler: () => void) => void
+  /** What a signal to end does; false: leave at once, which is also what is done before there is a handler. */
+  readonly onSignal: (handler: () => boolean) => void
 }
-
-export const exitCodes = { done: 0, failed: 1, usage: 2 } as const
 
 /** How often the line on a terminal is written anew; the subtasks report as often. */
 const statusIntervalMs = 500
 /** Elsewhere each of these is a line of its own. */
 const linesIntervalMs = 5_000
-const parallelismUsual = 2
 
 /** The exit code. Throws MillraceError for what is wrong before the job runs. */
 export async function runJob(command: RunCommand, edge: RunEdge): Promise<number> {
   const { terminal } = edge
-  const jobFile = resolve(edge.folder(), command.jobFile)
-  await requireFile(jobFile, command.jobFile)
+  const input = await jobInput(command, edge.folder())
+  const { name, module, parallelism, maxParallelism, manifest } = input
+  if (manifest !== undefined) sayManifest(name, manifest, terminal)
+  const restore = restoreOf(command, { manifest, folder: edge.folder() })
   if (command.folder !== undefined) moveTo(command.folder, edge)
+  const jobFile = module.kind === 'file' ? module.path : await writeForJob(module, { name, folder: edge.folder() })
   const job = await loadJob(jobFile)
-  const args = jobArguments(job.args, command.args, command.namedArgs)
+  const args = jobArguments(job.args, input.args, command.namedArgs)
+  const parallelismDefault = parallelismUsually(edge.processors)
+  if (command.slots !== undefined) {
+    const graph = buildGraph(job, {
+      args,
+      parallelism,
+      parallelismDefault,
+      maxParallelism,
+      settings: input.settings,
+      name,
+    })
+    sayUnusedSlots(command.slots, graph, terminal)
+  }
   const run = new Run(terminal, edge.debug)
+  const files = new NodeFiles()
+  const environment = realEnvironment({ log: run.log })
+  const rest = new LocalRest({ environment, files, pid: process.pid })
   const local = await prepareLocalJob({
     jobFile,
-    name: command.name,
+    name,
     args,
-    parallelism: command.parallelism,
-    parallelismDefault: Math.min(edge.processors, parallelismUsual),
+    parallelism,
+    parallelismDefault,
+    maxParallelism,
+    restore,
     settings: {
+      ...input.settings,
       ...(command.freeze ? {} : { freezeRecords: false }),
       ...(command.checkpointIntervalMs === undefined ? {} : { checkpointIntervalMs: command.checkpointIntervalMs }),
     },
     folder: edge.folder(),
     log: run.log,
     failpoints: edge.failpoints,
-    observer: run.observer,
+    observer: rest.watching(run.observer),
   })
-  edge.onFirstSignal(() => run.suspend(local.coordinator))
-  const outcome = await run.toItsEnd(local)
-  if (outcome.kind === 'finished') await printSummary(job, args, local, terminal)
-  return outcome.kind === 'finished' || outcome.kind === 'suspended' ? exitCodes.done : exitCodes.failed
+  const { coordinator, graph, storeFolder, identity } = local
+  const stored = { id: identity.job, storeFolder }
+  const readHead = async (): Promise<Head | undefined> => (await headKeeperOf(stored, { files, environment })).read()
+  rest.serve({ ...stored, coordinator, graph })
+  edge.onSignal(
+    run.leaveBy(
+      new Leaving({ id: identity.job, job: coordinator, readHead, random: environment.random, say: run.say }),
+    ),
+  )
+  const outcome = await runServed(run, local, rest)
+  if (hasFinished(outcome)) await printSummary(job, args, local, terminal)
+  return endsWell.has(outcome.kind) ? exitCodes.done : exitCodes.failed
+}
+
+async function runServed(run: Run, local: LocalJob, rest: LocalRest): Promise<JobOutcome> {
+  try {
+    return await run.toItsEnd(local)
+  } finally {
+    await rest.close()
+  }
+}
+
+const endsWell: ReadonlySet<JobOutcome['kind']> = new Set(['finished', 'suspended', 'stopped'])
+
+function hasFinished(outcome: JobOutcome): boolean {
+  return outcome.kind === 'finished' || (outcome.kind === 'stopped' && outcome.savepoint.drained === true)
+}
+
+/** What the command line says is meant now; what a manifest says, of the first start of its job. */
+function restoreOf(
+  { from, allowNonRestoredState, allowDrained }: RunCommand,
+  { manifest, folder }: { readonly manifest: ManifestInput | undefined; readonly folder: string },
+): LocalRestore {
+  return {
+    from: from === undefined ? manifest?.restoreFrom : resolve(folder, from),
+    firstStartOnly: from === undefined,
+    allowNonRestoredState: allowNonRestoredState || manifest?.allowNonRestoredState === true,
+    allowDrained,
+  }
+}
+
+/** Throws MR-L18. */
+function sayManifest(name: string, { state, unused }: ManifestInput, terminal: Terminal): void {
+  if (state === 'suspended') throw commandError('MR-L18', `That of ${name} has spec.state: suspended.`)
+  if (unused.length > 0)
+    terminal.say(
+      `Of ${name}'s manifest these fields are for a cluster and are not used on this machine: ${unused.join(', ')}.`,
+    )
+}
+
+/** Throws MR-L20. */
+function sayUnusedSlots(slots: number, graph: JobGraph, terminal: Terminal): void {
+  const { slotCount } = placeTasks(graph)
+  if (slots < slotCount) throw commandError('MR-L20', `--slots is ${slots}; it needs ${slotCount}.`)
+  if (slots > slotCount) terminal.say(`The job needs ${slotCount} of ${slots} slots; the others stay unused.`)
 }
 
 /** One run of a job, as people see it. */
@@ -81,7 +158,7 @@ class Run {
   #local: LocalJob | undefined
   #checkpoint: CompletedCheckpoint | undefined
   #figures: ProgressFigures | undefined
-  #suspending = false
+  #leaving: Leaving | undefined
 
   constructor(terminal: Terminal, debug: boolean) {
     this.#terminal = terminal
@@ -98,11 +175,14 @@ class Run {
     }
   }
 
-  suspend(coordinator: JobCoordinator): void {
-    this.#suspending = true
+  readonly say = (text: string): void => {
     this.#terminal.setStatus('')
-    this.#terminal.say('Suspending. Once more, and this command leaves at once.')
-    coordinator.suspend()
+    this.#terminal.say(text)
+  }
+
+  leaveBy(leaving: Leaving): () => boolean {
+    this.#leaving = leaving
+    return () => leaving.signal()
   }
 
   async toItsEnd(local: LocalJob): Promise<JobOutcome> {
@@ -124,7 +204,7 @@ class Run {
 
   #show(progress: Progress, local: LocalJob): void {
     const figures = this.#update(progress, local)
-    if (figures === undefined || this.#suspending) return
+    if (figures === undefined || this.#leaving?.isLeaving === true) return
     const line = progressLine(figures, this.#checkpoint)
     if (this.#terminal.isInteractive) this.#terminal.setStatus(line)
     else this.#terminal.say(line)
@@ -154,6 +234,10 @@ class Run {
       }
       case 'suspended':
         return `${job} is suspended. The same command goes on with it.`
+      case 'stopped':
+        return outcome.savepoint.drained === true
+          ? `${job} was drained with savepoint ${outcome.savepoint.id}, and has finished.`
+          : `${job} was stopped with savepoint ${outcome.savepoint.id}. The same command goes on from it.`
       case 'failed':
         return `${job} has failed: ${outcome.reason}\nWhat it had done is kept; the same command begins a new job.`
       case 'cancelled':
@@ -172,15 +256,16 @@ class Run {
 function beginning({ identity, storeFolder, graph }: LocalJob, head: Head): string {
   const { job, begin, after } = identity
   const point = restorePointOf(head)
-  const from = point.kind === 'empty' ? 'the beginning' : `checkpoint ${point.manifest.id}`
+  const from = point.kind === 'empty' ? 'the beginning' : `${point.manifest.kind} ${point.manifest.id}`
+  const given = point.kind === 'empty' ? '' : ` from ${from}`
   const what =
     begin === 'resume'
       ? `Resuming ${job} from ${from}: it was interrupted.`
       : begin === 'next start'
-        ? `Starting ${job} again from ${from}: it was suspended.`
+        ? `Starting ${job} again from ${from}${point.kind === 'manifest' && point.manifest.kind === 'savepoint' ? '' : ': it was suspended'}.`
         : after === undefined
-          ? `New job ${job}.`
-          : `New job ${job}: the one before it ${afterwards[after]}.`
+          ? `New job ${job}${given}.`
+          : `New job ${job}${given}: the one before it ${afterwards[after]}.`
   const subtasks = graph.vertices.reduce((sum, { parallelism }) => sum + parallelism, 0)
   return `${what} ${subtasks} subtasks, checkpoints in ${storeFolder}.`
 }
@@ -203,14 +288,6 @@ function logTo(terminal: Terminal, debug: boolean): LogSink {
     if (level === 'info' && fields?.['vertex'] !== undefined) return terminal.print(message)
     if (!debug && (level === 'debug' || level === 'info' || toldOtherwise.has(message))) return undefined
     return terminal.say(`${level}: ${message}${fields === undefined ? '' : ` ${JSON.stringify(fields)}`}`)
-  }
-}
-
-async function requireFile(path: string, given: string): Promise<void> {
-  try {
-    await access(path)
-  } catch (error) {
-    throw commandError('MR-L12', `${given} (${pathToFileURL(path).pathname}).`, error)
   }
 }
 

@@ -1,33 +1,12 @@
 // The conformance suite of sources: nothing lost or doubled at any cut, parallelism or failure of a reader.
 
-import { checkpointId, subtaskIndex, type SubtaskIndex } from '../base/ids.ts'
-import type { Environment } from '../base/environment.ts'
-import { Metrics } from '../base/metrics.ts'
-import { createReader, createWriter } from '../record/bytes.ts'
-import type { Codec } from '../record/contract.ts'
-import type { FileSystem } from '../storage/contract.ts'
 import type { Claim } from './conformance.ts'
-import { demand, demandSame, spread, taskOf } from './conformance-support.ts'
-import type { Source, SourceReader, SplitEnumerator } from './contract.ts'
-
-export interface SourceCase<T, Split, State> {
-  readonly name: string
-  /** A bounded one; each call gives the same. */
-  createSource(): Source<T, Split, State>
-  readonly environment: Environment
-  readonly files: FileSystem
-  /** Lets I/O, turns and time go on; called until the source has something. */
-  settle(): Promise<void>
-  /** All records, told apart by `keyOf`. */
-  readonly expected: readonly T[]
-  readonly keyOf: (value: T) => string
-}
+import { World } from './conformance-source-world.ts'
+import type { SourceCase } from './conformance-source-world.ts'
+import { demandSame, spread } from './conformance-support.ts'
 
 /** Cuts that are tried per claim: each reads the source once more. */
 const CUTS = 12
-/** A source that has nothing for so many turns is stuck. */
-const SETTLES_MAX = 10_000
-
 export function sourceClaims<T, Split, State>(given: SourceCase<T, Split, State>): readonly Claim[] {
   const keys = given.expected.map(given.keyOf)
   const cuts = spread(keys.length, CUTS)
@@ -64,13 +43,38 @@ export function sourceClaims<T, Split, State>(given: SourceCase<T, Split, State>
     {
       name: `${given.name}: a failed reader's splits, restored or given back, are read exactly once`,
       run: async () => {
+        await failOneReader(given, keys, undefined)
         for (const cut of cuts) await failOneReader(given, keys, cut)
       },
     },
     {
       name: `${given.name}: an enumerator restored from an older snapshot and told who owns what hands out no split twice`,
       run: async () => {
+        await adopt(given, keys, undefined)
         for (const cut of cuts) await adopt(given, keys, cut)
+      },
+    },
+    {
+      name: `${given.name}: a snapshot restored twice gives the same rest twice, also while the reader of before still reads`,
+      run: async () => {
+        for (const cut of cuts) await replay(given, keys, cut)
+      },
+    },
+    {
+      name: `${given.name}: a reader that has nothing wakes its task when it has something, or has come to its end`,
+      run: async () => {
+        for (const parallelism of [1, 3]) {
+          const world = new World(given, parallelism)
+          world.pollOnlyWhenWoken()
+          demandSame(await world.runToEnd(), keys, `${parallelism} readers, polled when they wake`)
+          await world.close()
+        }
+      },
+    },
+    {
+      name: `${given.name}: the readers that are left read everything when splits of a failed one are given back again and again`,
+      run: async () => {
+        for (const cut of cuts) await failOften(given, keys, cut)
       },
     },
   ]
@@ -103,245 +107,76 @@ async function cutAndRestore<T, Split, State>({
   demandSame([...head, ...tail], keys, `cut after ${cut} records, ${before} to ${after} readers`)
 }
 
+/** `cut` undefined: there was no checkpoint yet, and all that was assigned is given back. */
 async function failOneReader<T, Split, State>(
   given: SourceCase<T, Split, State>,
   keys: readonly string[],
-  cut: number,
+  cut: number | undefined,
 ): Promise<void> {
   const world = new World(given, 2)
-  const head = await world.run(cut)
-  world.markCheckpoint()
+  const head = cut === undefined ? [] : await world.run(cut)
+  if (cut !== undefined) world.markCheckpoint()
   await world.run(Math.ceil(keys.length / 4))
   const kept = await world.failReader(0)
   const tail = await world.runToEnd()
   await world.close()
-  demandSame([...head, ...kept, ...tail], keys, `reader 0 failed after a checkpoint at ${cut} records`)
+  demandSame([...head, ...kept, ...tail], keys, `reader 0 failed ${behind(cut)}`)
+}
+
+/** A source reads, it does not take away: what one life has read, another must be able to read again. */
+async function replay<T, Split, State>(
+  given: SourceCase<T, Split, State>,
+  keys: readonly string[],
+  cut: number,
+): Promise<void> {
+  const first = new World(given, 2)
+  const head = await first.run(cut)
+  const snapshot = first.snapshot()
+  const before = await first.run(3)
+  for (const time of ['first', 'second']) {
+    const again = new World(given, 2, snapshot)
+    const tail = await again.runToEnd()
+    await again.close()
+    demandSame([...head, ...tail], keys, `restored for the ${time} time after ${cut} records`)
+  }
+  demandSame([...head, ...before, ...(await first.runToEnd())], keys, `the life of before, cut after ${cut} records`)
+  await first.close()
+}
+
+/** Each failure before the next checkpoint begins again where the last one did. */
+async function failOften<T, Split, State>(
+  given: SourceCase<T, Split, State>,
+  keys: readonly string[],
+  cut: number,
+): Promise<void> {
+  const world = new World(given, 3)
+  const read = await world.run(cut)
+  world.markCheckpoint()
+  for (const failing of [0, 1, 0]) {
+    await world.run(Math.ceil(keys.length / 8))
+    await world.failReader(failing)
+  }
+  await world.runToEnd()
+  const rest = world.sinceCheckpoint()
+  await world.close()
+  demandSame([...read, ...rest], keys, `readers failed three times after a checkpoint at ${cut} records`)
 }
 
 async function adopt<T, Split, State>(
   given: SourceCase<T, Split, State>,
   keys: readonly string[],
-  cut: number,
+  cut: number | undefined,
 ): Promise<void> {
   const world = new World(given, 2)
-  const head = await world.run(cut)
-  world.markCheckpoint()
+  const head = cut === undefined ? [] : await world.run(cut)
+  if (cut !== undefined) world.markCheckpoint()
   const middle = await world.run(Math.ceil(keys.length / 4))
   await world.replaceEnumerator()
   const tail = await world.runToEnd()
   await world.close()
-  demandSame([...head, ...middle, ...tail], keys, `coordinator lost after a checkpoint at ${cut} records`)
+  demandSame([...head, ...middle, ...tail], keys, `coordinator lost ${behind(cut)}`)
 }
 
-interface WorldSnapshot {
-  readonly enumerator: Uint8Array
-  readonly splits: readonly Uint8Array[]
-}
-
-interface Reading<T, Split> {
-  reader: SourceReader<T, Split>
-  ended: boolean
-  /** Records since the last checkpoint. */
-  since: string[]
-  /** Splits assigned since the last checkpoint. */
-  assigned: Split[]
-  atCheckpoint: readonly Uint8Array[]
-}
-
-/** A coordinator with an enumerator, and readers, in one thread. */
-class World<T, Split, State> {
-  readonly #given: SourceCase<T, Split, State>
-  readonly #source: Source<T, Split, State>
-  readonly #parallelism: number
-  #enumerator: SplitEnumerator<Split, State>
-  #started: Promise<void>
-  readonly #readings: Reading<T, Split>[] = []
-  #finishedSince: string[] = []
-  #enumeratorAtCheckpoint: Uint8Array
-  #failure: unknown
-  #turn = 0
-
-  constructor(given: SourceCase<T, Split, State>, parallelism: number, restored?: WorldSnapshot) {
-    this.#given = given
-    this.#source = given.createSource()
-    this.#parallelism = parallelism
-    const state = restored === undefined ? undefined : decoded(this.#source.enumeratorCodec, restored.enumerator)
-    this.#enumerator = this.#createEnumerator(state)
-    for (let subtask = 0; subtask < parallelism; subtask++) {
-      const splits = (restored?.splits ?? []).filter((_, index) => index % parallelism === subtask)
-      this.#readings.push(this.#createReading(subtask, splits))
-    }
-    this.#enumeratorAtCheckpoint = encoded(this.#source.enumeratorCodec, this.#enumerator.snapshot(checkpointId(1)))
-    this.#started = this.#enumerator.start()
-    this.#readings.forEach(({ reader }, subtask) => {
-      this.#enumerator.addReader(subtaskIndex(subtask))
-      reader.start()
-    })
-  }
-
-  /** Emits up to `count` records, readers taking turns. */
-  async run(count: number): Promise<string[]> {
-    const emitted: string[] = []
-    for (let settles = 0; emitted.length < count && this.#readings.some(({ ended }) => !ended);) {
-      if (this.#pollOnce(emitted)) {
-        settles = 0
-        continue
-      }
-      demand(settles++ < SETTLES_MAX, `no record and no end after ${emitted.length} records`)
-      await this.#settle()
-    }
-    return emitted
-  }
-
-  async runToEnd(): Promise<string[]> {
-    const emitted = await this.run(Infinity)
-    for (const { reader } of this.#readings)
-      demand(reader.ownedSplits().length === 0, 'a reader said end and owns splits')
-    return emitted
-  }
-
-  snapshot(): WorldSnapshot {
-    return {
-      enumerator: encoded(this.#source.enumeratorCodec, this.#enumerator.snapshot(checkpointId(1))),
-      splits: this.#readings.flatMap((reading) => this.#splitsOf(reading)),
-    }
-  }
-
-  markCheckpoint(): void {
-    this.#enumeratorAtCheckpoint = encoded(this.#source.enumeratorCodec, this.#enumerator.snapshot(checkpointId(1)))
-    this.#finishedSince = []
-    for (const reading of this.#readings) {
-      reading.since = []
-      reading.assigned = []
-      reading.atCheckpoint = this.#splitsOf(reading)
-    }
-  }
-
-  /** Reader `subtask` begins again at the checkpoint; the others go on. Returns the records since then that still count. */
-  async failReader(subtask: number): Promise<string[]> {
-    const lost = this.#readings[subtask]!
-    await lost.reader.close()
-    this.#readings[subtask] = this.#createReading(subtask, lost.atCheckpoint)
-    if (lost.assigned.length > 0) this.#enumerator.addSplitsBack(lost.assigned, subtaskIndex(subtask))
-    this.#enumerator.addReader(subtaskIndex(subtask))
-    this.#readings[subtask].reader.start()
-    return this.#readings.filter((_, index) => index !== subtask).flatMap(({ since }) => since)
-  }
-
-  /** Adoption: a new coordinator knows the checkpoint, and what readers report. */
-  async replaceEnumerator(): Promise<void> {
-    this.#enumerator.close()
-    this.#enumerator = this.#createEnumerator(decoded(this.#source.enumeratorCodec, this.#enumeratorAtCheckpoint))
-    await this.#settle()
-    this.#started = this.#enumerator.start()
-    await this.#settleStart()
-    const owned = new Map(
-      this.#readings.map(({ reader }, subtask) => [subtaskIndex(subtask), reader.snapshot(checkpointId(2))]),
-    )
-    this.#enumerator.reconcile(owned, this.#finishedSince)
-    this.#readings.forEach(({ ended }, subtask) => {
-      if (ended) return
-      this.#enumerator.addReader(subtaskIndex(subtask))
-      this.#enumerator.requestSplit(subtaskIndex(subtask))
-    })
-  }
-
-  async close(): Promise<void> {
-    this.#enumerator.close()
-    for (const { reader } of this.#readings) await reader.close()
-    await this.#started
-  }
-
-  #createEnumerator(state: State | undefined): SplitEnumerator<Split, State> {
-    const { environment, files } = this.#given
-    return this.#source.createEnumerator(
-      {
-        environment,
-        files,
-        parallelism: this.#parallelism,
-        assign: (subtask, splits) => this.#assign(subtask, splits),
-        signalNoMoreSplits: (subtask) => this.#readings[subtask]?.reader.noMoreSplits(),
-        fail: (error) => this.#fail(error),
-      },
-      state,
-    )
-  }
-
-  #assign(subtask: SubtaskIndex, splits: readonly Split[]): void {
-    const reading = this.#readings[subtask]!
-    reading.assigned.push(...splits)
-    reading.reader.addSplits(
-      splits.map((split) => decoded(this.#source.splitCodec, encoded(this.#source.splitCodec, split))),
-    )
-  }
-
-  #createReading(subtask: number, splits: readonly Uint8Array[]): Reading<T, Split> {
-    const reader = this.#source.createReader({
-      environment: this.#given.environment,
-      files: this.#given.files,
-      task: taskOf({ subtask, parallelism: this.#parallelism, attempt: 1 }),
-      metrics: new Metrics(),
-      wake: () => undefined,
-      requestSplit: () => this.#enumerator.requestSplit(subtaskIndex(subtask)),
-      splitFinished: (id) => this.#finishedSince.push(id),
-      fail: (error) => this.#fail(error),
-    })
-    if (splits.length > 0) reader.addSplits(splits.map((bytes) => decoded(this.#source.splitCodec, bytes)))
-    return { reader, ended: false, since: [], assigned: [], atCheckpoint: splits }
-  }
-
-  #splitsOf(reading: Reading<T, Split>): Uint8Array[] {
-    return reading.reader.snapshot(checkpointId(1)).map((split) => encoded(this.#source.splitCodec, split))
-  }
-
-  /** Asks each reader once, beginning behind the last that had something; whether any had. */
-  #pollOnce(emitted: string[]): boolean {
-    for (let asked = 0; asked < this.#readings.length; asked++) {
-      const reading = this.#readings[this.#turn]!
-      this.#turn = (this.#turn + 1) % this.#readings.length
-      if (reading.ended) continue
-      const status = reading.reader.poll({
-        emit: (value, _, splitId) => {
-          demand(
-            reading.reader.ownedSplits().includes(splitId),
-            `a record of split ${splitId}, which its reader does not own`,
-          )
-          emitted.push(this.#given.keyOf(value))
-          reading.since.push(this.#given.keyOf(value))
-        },
-        emitTo: () => undefined,
-      })
-      if (status === 'end') reading.ended = true
-      if (status !== 'nothing') return true
-    }
-    return false
-  }
-
-  async #settleStart(): Promise<void> {
-    const start = { done: false }
-    void this.#started.then(() => (start.done = true))
-    for (let settles = 0; !start.done; settles++) {
-      demand(settles < SETTLES_MAX, 'the enumerator does not start')
-      await this.#settle()
-    }
-  }
-
-  async #settle(): Promise<void> {
-    await this.#given.settle()
-    if (this.#failure !== undefined) throw this.#failure
-  }
-
-  #fail(error: unknown): void {
-    this.#failure ??= error
-  }
-}
-
-function encoded<T>(codec: Codec<T>, value: T): Uint8Array {
-  const writer = createWriter()
-  codec.encode(value, writer)
-  return writer.take()
-}
-
-function decoded<T>(codec: Codec<T>, bytes: Uint8Array): T {
-  return codec.decode(createReader(bytes))
+function behind(cut: number | undefined): string {
+  return cut === undefined ? 'before the first checkpoint' : `after a checkpoint at ${cut} records`
 }

@@ -1,18 +1,18 @@
-import { describe, expect, it } from 'vitest'
+import { describe, it } from 'vitest'
 import { z } from 'zod'
 import { MemoryFiles } from '../storage/memory-files.ts'
 import { manualEnvironment, SeededRandom } from '../testkit/manual-clock.ts'
 import { collected, collectionSink } from './collection.ts'
-import { sinkClaims, sourceClaims, type SinkCase, type SourceCase } from './conformance.ts'
-import type { Source, SourceReader } from './contract.ts'
+import { plainSinkClaims, sinkClaims, sourceClaims, type SinkCase, type SourceCase } from './conformance.ts'
+import type { Source } from './contract.ts'
 import { csvFiles } from './csv.ts'
 import { dataGenerator } from './datagen.ts'
 import { FileLedger } from './file-ledger.ts'
 import { jsonLineFiles } from './json-lines.ts'
-import { ledgerSink, type LedgerEntry } from './ledger.ts'
+import { ledgerSink, plainLedgerSink, type LedgerEntry } from './ledger.ts'
 import { MemoryLedger } from './memory-ledger.ts'
 import { fromCollection } from './memory-source.ts'
-import type { NumberedSource, NumberedSplit } from './numbered-source.ts'
+import { printSink } from './print.ts'
 import { LEDGER_MAGIC, sequence } from './sequence.ts'
 import { csvFileSink, jsonLineFileSink } from './text-sinks.ts'
 
@@ -88,58 +88,6 @@ describe('sources conform', () => {
   for (const claim of claims) it(claim.name, claim.run)
 })
 
-describe('the source suite', () => {
-  /** A collection whose reader is spoiled in one thing. */
-  const spoiled = (
-    spoil: (reader: SourceReader<number, NumberedSplit>) => Partial<SourceReader<number, NumberedSplit>>,
-  ) => {
-    const values = Array.from({ length: 20 }, (_, n) => n)
-    const createSource = (): NumberedSource<number> => {
-      const source = fromCollection(values, { splits: 2 })
-      const createReader: typeof source.createReader = (context) => {
-        const reader = source.createReader(context)
-        return Object.assign(Object.create(reader) as typeof reader, bound(reader), spoil(reader))
-      }
-      return { ...source, createReader }
-    }
-    return sourceClaims(sourceCase('spoiled', createSource, values))
-  }
-  const bound = (reader: SourceReader<number, NumberedSplit>): SourceReader<number, NumberedSplit> => ({
-    start: () => reader.start(),
-    addSplits: (splits) => reader.addSplits(splits),
-    noMoreSplits: () => reader.noMoreSplits(),
-    poll: (output) => reader.poll(output),
-    snapshot: (id) => reader.snapshot(id),
-    ownedSplits: () => reader.ownedSplits(),
-    hasPending: (id) => reader.hasPending(id),
-    close: () => reader.close(),
-  })
-  const failures = async (claims: ReturnType<typeof spoiled>): Promise<number> => {
-    const results = await Promise.allSettled(claims.map((claim) => claim.run()))
-    return results.filter(({ status }) => status === 'rejected').length
-  }
-
-  it('passes a reader that is not spoiled', async () => {
-    expect(await failures(spoiled(() => ({})))).toBe(0)
-  })
-
-  it('sees a position that is one too early, and one too late', async () => {
-    const shifted = (by: number) =>
-      spoiled((reader) => ({
-        snapshot: (id) => reader.snapshot(id).map((split) => ({ ...split, next: Math.max(0, split.next + by) })),
-      }))
-    expect(await failures(shifted(-1))).toBeGreaterThan(0)
-    expect(await failures(shifted(1))).toBeGreaterThan(0)
-  })
-
-  it('sees an end that comes before the last record', async () => {
-    let polls = 0
-    expect(
-      await failures(spoiled((reader) => ({ poll: (output) => (++polls % 15 === 0 ? 'end' : reader.poll(output)) }))),
-    ).toBeGreaterThan(0)
-  })
-})
-
 const entry = (n: number): LedgerEntry => ({ split: 0, n, magic: LEDGER_MAGIC })
 const environment = manualEnvironment()
 let cases = 0
@@ -148,7 +96,10 @@ function textSinkCase(
   sink: typeof jsonLineFileSink<{ n: number }>,
   parse: (text: string) => { n: number }[],
 ): SinkCase<{ n: number }> {
-  const files = new MemoryFiles()
+  let full = false
+  const files = new MemoryFiles((operation) =>
+    full && (operation === 'append' || operation === 'writeNew') ? { code: 'ENOSPC', effect: 'half' } : undefined,
+  )
   const random = new SeededRandom(++cases)
   return {
     name: 'files',
@@ -158,6 +109,9 @@ function textSinkCase(
     record: (n) => ({ n }),
     keyOf: ({ n }) => String(n),
     crash: () => files.crash(() => random.next()),
+    refuse: () => {
+      full = true
+    },
     visible: async () => {
       const names = (await files.exists('results/today')) ? await files.list('results/today') : []
       const texts = await Promise.all(
@@ -222,31 +176,34 @@ describe('two-phase sinks conform', () => {
     }),
   ]
   for (const claim of claims) it(claim.name, claim.run)
+})
 
-  it('sees a sink that commits too early', async () => {
-    const ledger = new MemoryLedger()
-    const eager = {
-      append: ledger.append.bind(ledger),
-      preCommit: async (name: string) => {
-        await ledger.preCommit(name)
-        await ledger.commit(name)
-      },
-      commit: ledger.commit.bind(ledger),
-      abort: async () => undefined,
-      list: async () => [],
-    }
-    const given = () => ({
-      name: 'eager',
-      createSink: () => ledgerSink(eager),
-      environment,
-      files: new MemoryFiles(),
-      record: entry,
-      keyOf: ({ n }: LedgerEntry) => String(n),
-      visible: async () => ledger.entries,
-    })
-    const crash = sinkClaims('eager', given).find(({ name }) =>
-      name.endsWith('exact after a crash after pre-commit, before the acknowledgement'),
-    )!
-    await expect(crash.run()).rejects.toThrow('too many')
-  })
+describe('sinks without transactions conform', () => {
+  const claims = [
+    ...plainSinkClaims('plain ledger', () => {
+      const ledger = new MemoryLedger()
+      return {
+        name: 'plain ledger',
+        createSink: () => plainLedgerSink(ledger),
+        environment,
+        files: new MemoryFiles(),
+        record: entry,
+        keyOf: ({ n }) => String(n),
+        visible: async () => ledger.entries,
+      }
+    }),
+    ...plainSinkClaims('print', () => {
+      const lines: string[] = []
+      return {
+        name: 'print',
+        createSink: () => printSink<number>({ writeLine: (line) => void lines.push(line) }),
+        environment,
+        files: new MemoryFiles(),
+        record: (n) => n,
+        keyOf: String,
+        visible: async () => lines.map(Number),
+      }
+    }),
+  ]
+  for (const claim of claims) it(claim.name, claim.run)
 })

@@ -6,5 +6,8 @@ export interface Claim {
   readonly run: () => Promise<void>
 }
 
-export { sourceClaims, type SourceCase } from './conformance-source.ts'
-export { sinkClaims, type SinkCase } from './conformance-sink.ts'
+export { sourceClaims } from './conformance-source.ts'
+export type { SourceCase } from './conformance-source-world.ts'
+export { sinkClaims } from './conformance-sink.ts'
+export { plainSinkClaims } from './conformance-plain-sink.ts'
+export type { SinkCase } from './conformance-sink-support.ts'

@@ -4,7 +4,7 @@
 import type { Attempt, CheckpointId, Incarnation, SlotId, TaskId } from '../base/ids.ts'
 import type { Committable, OperatorStateSnapshot, KeyedSnapshot, SubtaskSnapshot } from '../checkpoint/contract.ts'
 import type { ChannelPeer } from '../network/contract.ts'
-import type { SnapshotKind } from '../record/element.ts'
+import type { Halt, SnapshotKind } from '../record/element.ts'
 
 /** Version of this vocabulary; a peer with another is refused. */
 export const CONTROL_VERSION = 1
@@ -17,8 +17,14 @@ export interface RestoredSubtask {
 
 export interface RestoredOperator {
   readonly keyed?: readonly KeyedSnapshot[]
-  readonly operatorState?: Readonly<Record<string, readonly OperatorStateSnapshot[]>>
+  readonly operatorState?: Readonly<Record<string, readonly OperatorStateShare[]>>
   readonly committables?: readonly Committable[]
+}
+
+/** Of a list the items [from, to). */
+export interface OperatorStateShare extends OperatorStateSnapshot {
+  readonly from: number
+  readonly to: number
 }
 
 export interface TaskDeployment {
@@ -40,6 +46,7 @@ export type ToSlot =
       readonly type: 'trigger'
       readonly id: CheckpointId
       readonly kind: SnapshotKind
+      readonly halt?: Halt
       readonly triggeredAtMs: number
       readonly task: TaskId
       readonly attempt: Attempt
@@ -120,4 +127,6 @@ export interface SlotProvider {
   start(slot: SlotId, incarnation: Incarnation): ControlLink<ToSlot, FromSlot>
   /** Ends it at once, whatever it does. Resolves when it can no longer send anything. */
   terminate(slot: SlotId): Promise<void>
+  /** No slot will be started any more: what was kept ready for that ends. */
+  close?(): Promise<void>
 }

@@ -19,7 +19,7 @@ async function storeWith(change?: (head: Head) => Head) {
   const keeper = async () => HeadKeeper.open(store, environment)
   if (change !== undefined) {
     const first = await keeper()
-    await beginJob({ keeper: first, store: objects, graph, job, start: start(3) })
+    await beginJob({ keeper: first, store: objects, environment, graph, job, start: start(3) })
     await first.update(change)
   }
   return {
@@ -27,6 +27,7 @@ async function storeWith(change?: (head: Head) => Head) {
       beginJob({
         keeper: await keeper(),
         store: objects,
+        environment,
         graph,
         job,
         start: wanted === undefined ? undefined : start(wanted),
@@ -34,6 +35,7 @@ async function storeWith(change?: (head: Head) => Head) {
     keeper,
     store,
     objects,
+    environment,
   }
 }
 
@@ -82,9 +84,9 @@ describe('beginning (rules 2 and 28)', () => {
   })
 
   it('refuses the HEAD of another job', async () => {
-    const { keeper, objects } = await storeWith((head) => head)
+    const { keeper, objects, environment } = await storeWith((head) => head)
     await expect(
-      beginJob({ keeper: await keeper(), store: objects, graph, job: jobId('other'), start: undefined }),
+      beginJob({ keeper: await keeper(), store: objects, environment, graph, job: jobId('other'), start: undefined }),
     ).rejects.toThrow(/MR-O17/)
   })
 

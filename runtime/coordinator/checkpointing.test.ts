@@ -54,7 +54,8 @@ async function subject(
     ids,
     keeper,
     store: Object.assign(store, options.store),
-    writer: { write: async () => ({ kind: 'inline', base64: '', crc: 0 }) },
+    writers: { ofKind: () => ({ write: async () => ({ kind: 'inline', base64: '', crc: 0 }) }) },
+    reader: { read: async () => new Uint8Array() },
     environment,
     graph,
     job: jobId('job'),
@@ -74,7 +75,9 @@ async function subject(
     } as unknown as Enumerators,
     onCompleted: ({ manifest }) => story.push(`completed ${manifest.id}`),
     onOrphan: (of) => story.push(`orphan of ${of}`),
-    onAborted: (of) => story.push(`aborted ${of}`),
+    onAborted: ({ id: of }) => story.push(`aborted ${of}`),
+    onRequestFailed: (request) => story.push(`request ${request} failed`),
+    onHaltFailed: () => story.push('halt failed'),
     onStepped: () => undefined,
     onFailJob: (reason) => story.push(`fail: ${reason}`),
     onOvertaken: ({ outcome }) => story.push(outcome),
@@ -157,9 +160,9 @@ describe("carrying out the checkpoint coordinator's decisions", () => {
     failSnapshots()
     answers.set('tick', () => [
       { type: 'trigger', id: id(4), kind: 'checkpoint', tasks: [source], request: undefined },
-      { type: 'abort', id: id(3), reason: 'expired', detail: '' },
+      { type: 'abort', id: id(3), kind: 'checkpoint', reason: 'expired', detail: '' },
     ])
-    answers.set('triggerFailed', () => [{ type: 'abort', id: id(4), reason: 'trigger failed', detail: '' }])
+    answers.set('triggerFailed', () => [{ type: 'abort', id: id(4), kind: 'checkpoint', reason: 'trigger failed', detail: '' }])
     checkpointing.handle({ type: 'tick' })
     expect(story).toEqual([
       'event tick',

@@ -5,15 +5,16 @@
 import { within } from '../base/deadline.ts'
 import type { Environment, Timer } from '../base/environment.ts'
 import { InvariantError, unreachable } from '../base/errors.ts'
-import type { CheckpointId, Incarnation, JobId, Start, TaskKey } from '../base/ids.ts'
-import type { SnapshotWriter, SubtaskSnapshot } from '../checkpoint/contract.ts'
+import type { CheckpointId, Incarnation, JobId, RequestId, Start, TaskKey } from '../base/ids.ts'
+import type { SnapshotReader, SnapshotWriters, SubtaskSnapshot } from '../checkpoint/contract.ts'
 import type { CheckpointAction, CheckpointEvent, CollectedSnapshot } from '../checkpoint/core-contract.ts'
 import type { CheckpointCoordinator } from '../checkpoint/coordinator.ts'
 import { encodeManifest, fromCollected, objectsOfSnapshot } from '../checkpoint/manifest.ts'
 import type { EnumeratorSnapshot } from '../checkpoint/manifest.ts'
+import type { SnapshotKind } from '../record/element.ts'
 import type { JobGraph } from '../job/contract.ts'
 import type { ObjectKey, ObjectStore } from '../storage/contract.ts'
-import { completeCheckpoint, completeSavepoint } from '../storage/head.ts'
+import { completeCheckpoint, completeSavepoint, stop } from '../storage/head.ts'
 import type { ManifestRef } from '../storage/head-contract.ts'
 import type { HeadKeeper } from '../storage/head-keeper.ts'
 import { manifestKey } from '../storage/paths.ts'
@@ -22,7 +23,8 @@ import { idBlockSize } from './checkpoint-ids.ts'
 import { holdsCommittables } from './commits.ts'
 import type { Overtaken } from './commits.ts'
 import type { Enumerators } from './enumerators.ts'
-import type { CompletedSnapshot } from './coordinator-contract.ts'
+import { SelfContained } from './self-contained.ts'
+import type { CompletedSnapshot, FailedSnapshot } from './coordinator-contract.ts'
 import { coordinatorError } from './errors.ts'
 import type { Execution } from './execution.ts'
 
@@ -34,7 +36,8 @@ export interface CheckpointingOptions {
   readonly ids: ReservedIds
   readonly keeper: HeadKeeper
   readonly store: ObjectStore
-  readonly writer: SnapshotWriter
+  readonly writers: SnapshotWriters
+  readonly reader: SnapshotReader
   readonly environment: Environment
   readonly graph: JobGraph
   readonly job: JobId
@@ -44,7 +47,11 @@ export interface CheckpointingOptions {
   readonly enumerators: Enumerators
   readonly onCompleted: (completed: CompletedSnapshot) => void
   readonly onOrphan: (id: CheckpointId, snapshot: SubtaskSnapshot) => void
-  readonly onAborted: (id: CheckpointId) => void
+  readonly onAborted: (failed: FailedSnapshot) => void
+  /** A completed one is told by onCompleted. */
+  readonly onRequestFailed: (request: RequestId, detail: string) => void
+  /** Subtasks have halted for a savepoint that will not be. */
+  readonly onHaltFailed: (reason: string) => void
   /** After events were handled. */
   readonly onStepped: () => void
   readonly onFailJob: (reason: string) => void
@@ -58,7 +65,9 @@ export class Checkpointing {
   readonly #options: CheckpointingOptions
   readonly #events: CheckpointEvent[] = []
   readonly #enumeratorStates = new Map<CheckpointId, Promise<ReadonlyMap<string, EnumeratorSnapshot>>>()
-  readonly #manifests = new Map<CheckpointId, ManifestRef>()
+  /** Written, and on their way to HEAD. */
+  readonly #manifests = new Map<CheckpointId, { readonly ref: ManifestRef; readonly contained: CollectedSnapshot }>()
+  readonly #selfContained: SelfContained
   readonly #writing = new Set<Promise<void>>()
   readonly #swapping = new Set<Promise<void>>()
   #newestTriggered: CheckpointId | undefined
@@ -75,6 +84,7 @@ export class Checkpointing {
 
   constructor(options: CheckpointingOptions) {
     this.#options = options
+    this.#selfContained = new SelfContained(options)
   }
 
   setFinalsOfRestorePoint(finals: ReadonlyMap<TaskKey, SubtaskSnapshot>): void {
@@ -138,7 +148,7 @@ export class Checkpointing {
       case 'trigger':
         return this.#trigger(action)
       case 'triggerMore':
-        return this.#send(action.id, action.kind, action.tasks)
+        return this.#send(action)
       case 'abort':
         environment.log('warn', 'a snapshot was aborted', {
           id: action.id,
@@ -146,7 +156,7 @@ export class Checkpointing {
           detail: action.detail,
         })
         this.#enumeratorStates.delete(action.id)
-        this.#options.onAborted(action.id)
+        this.#options.onAborted(action)
         return execution.broadcast({ type: 'abort', id: action.id })
       case 'writeManifest':
         return track(this.#writing, this.#writeManifest(action.snapshot))
@@ -156,11 +166,10 @@ export class Checkpointing {
         environment.failpoints.hit('coordinator.complete.before')
         return execution.broadcast({ type: 'complete', id: action.id })
       case 'savepointAnswered':
-        return environment.log('info', 'a request was answered', {
-          request: action.request,
-          outcome: action.outcome,
-          id: action.id,
-        })
+        if (action.outcome === 'failed') this.#options.onRequestFailed(action.request, action.detail)
+        return undefined
+      case 'restartHalted':
+        return this.#options.onHaltFailed(`savepoint ${action.id}, to stop with, did not complete (${action.detail})`)
       case 'discard':
         return this.#options.onOrphan(action.id, action.snapshot)
       case 'wakeIn':
@@ -179,33 +188,30 @@ export class Checkpointing {
     this.#newestTriggered = action.id
     try {
       const states = this.#options.enumerators.snapshot(action.id)
-      const written = this.#writeEnumerators(action.id, states)
+      const written = this.#writeEnumerators(action, states)
       // Its failure is met where the manifest waits for it.
       written.catch(() => undefined)
       this.#enumeratorStates.set(action.id, written)
     } catch (error) {
       return this.handle({ type: 'triggerFailed', id: action.id, reason: String(error) })
     }
-    this.#send(action.id, action.kind, action.tasks)
+    this.#send(action)
   }
 
-  #send(
-    id: CheckpointId,
-    kind: 'checkpoint' | 'savepoint',
-    tasks: Extract<CheckpointAction, { type: 'trigger' }>['tasks'],
-  ): void {
+  #send({ id, kind, halt, tasks }: Extract<CheckpointAction, { type: 'trigger' | 'triggerMore' }>): void {
     const triggeredAtMs = this.#options.environment.clock.wallMs()
-    for (const task of tasks) this.#options.execution.send(task, { type: 'trigger', id, kind, triggeredAtMs })
+    const trigger = { type: 'trigger', id, kind, triggeredAtMs, ...(halt !== undefined && { halt }) } as const
+    for (const task of tasks) this.#options.execution.send(task, trigger)
   }
 
   async #writeEnumerators(
-    id: CheckpointId,
+    { id, kind }: { readonly id: CheckpointId; readonly kind: SnapshotKind },
     states: ReturnType<Enumerators['snapshot']>,
   ): Promise<ReadonlyMap<string, EnumeratorSnapshot>> {
     const handles = await Promise.all(
       [...states].map(
         async ([uid, { codec, bytes }]) =>
-          [uid, { codec, handle: await this.#options.writer.write(id, bytes) }] as const,
+          [uid, { codec, handle: await this.#options.writers.ofKind(kind).write(id, bytes) }] as const,
       ),
     )
     return new Map(handles)
@@ -218,7 +224,8 @@ export class Checkpointing {
       environment.failpoints.hit('coordinator.manifest.before')
       const enumerators = await this.#enumeratorStates.get(id)
       this.#enumeratorStates.delete(id)
-      const manifest = fromCollected(collected, {
+      const contained = await this.#selfContained.of(collected)
+      const manifest = fromCollected(contained, {
         job,
         start,
         incarnation,
@@ -230,14 +237,16 @@ export class Checkpointing {
       const late = () => coordinatorError('MR-O19', `${path}: no answer within ${manifestDeadlineMs} ms.`)
       if ((await within(environment.clock, manifestDeadlineMs, store.create(path, bytes), late)) === 'exists')
         throw coordinatorError('MR-O19', `${path} exists already: its id was used before.`)
-      this.#manifests.set(id, {
+      const ref = {
         id,
         kind,
         path,
         start,
         completedAtMs: environment.clock.wallMs(),
         bytes: bytesOf(collected) + bytes.length,
-      })
+        ...(collected.halt === 'drain' && { drained: true }),
+      }
+      this.#manifests.set(id, { ref, contained })
       environment.failpoints.hit('coordinator.manifest.after')
       this.handle({ type: 'manifestWritten', id })
     } catch (error) {
@@ -249,18 +258,21 @@ export class Checkpointing {
 
   async #swap(collected: CollectedSnapshot): Promise<void> {
     const { environment, keeper, graph, onOvertaken } = this.#options
-    const manifest = this.#manifests.get(collected.id)!
+    const { ref: manifest, contained } = this.#manifests.get(collected.id)!
     this.#manifests.delete(collected.id)
     try {
       environment.failpoints.hit('coordinator.swap.before')
       const commitsPending = [...collected.subtasks.values()].some(({ snapshot }) =>
         holdsCommittables(snapshot.operators),
       )
-      const answer = await keeper.update((head) =>
-        collected.kind === 'checkpoint'
-          ? completeCheckpoint(head, { manifest, retainedMax: graph.settings.retained, commitsPending })
-          : completeSavepoint(head, { request: collected.request!, manifest }),
-      )
+      const answer = await keeper.update((head) => {
+        if (collected.kind === 'checkpoint')
+          return completeCheckpoint(head, { manifest, retainedMax: graph.settings.retained, commitsPending })
+        const request = collected.request!
+        return collected.halt === undefined
+          ? completeSavepoint(head, { request, manifest })
+          : stop(head, { request, manifest, commitsPending })
+      })
       environment.failpoints.hit('coordinator.swap.after')
       if (answer.outcome !== 'won') {
         this.handle({ type: 'fenced' })
@@ -268,7 +280,8 @@ export class Checkpointing {
       }
       const durationMs = environment.clock.nowMs() - collected.triggeredAtMs
       // What is permitted now must be known before the core goes on: it may find that all is done, and this not confirmed.
-      this.#options.onCompleted({ manifest, collected, durationMs })
+      this.#selfContained.completed(collected.id)
+      this.#options.onCompleted({ manifest, collected: contained, durationMs })
       this.handle({ type: 'swapWon', id: collected.id })
     } catch (error) {
       // Unclear and not settled within its deadline: nothing may be restored, aborted or deleted by this coordinator (rule 4).

@@ -4,10 +4,11 @@ import { encodeManifest, fromCollected } from '../checkpoint/manifest.ts'
 import { graphOf } from '../checkpoint/test-graph.ts'
 import { collectedOf, listOf, subtaskSnapshot, transaction } from '../checkpoint/test-snapshots.ts'
 import { completeCheckpoint, newJob, reserveIds } from '../storage/head.ts'
+import type { ManifestRef } from '../storage/head-contract.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
 import type { ObjectKey } from '../storage/contract.ts'
 import { MemoryHeadStore, MemoryObjectStore } from '../storage/memory-store.ts'
-import { checkpointDataKey, manifestKey } from '../storage/paths.ts'
+import { checkpointDataKey, snapshotDataKey, fileKey, manifestKey } from '../storage/paths.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
 import type { CompletedSnapshot } from './coordinator-contract.ts'
 import { objectsOfCollected } from './checkpointing.ts'
@@ -24,8 +25,15 @@ const snapshotWith = (objects: readonly string[], names: readonly string[] = [])
     },
   })
 
-async function subject() {
+function manifestRef(id: number): ManifestRef {
+  const path = manifestKey(checkpointId(id), 'checkpoint')
+  return { id: checkpointId(id), kind: 'checkpoint', path, start: start(1), completedAtMs: 0, bytes: 0 }
+}
+
+async function subject(options: { readonly firstId?: number } = {}) {
   const environment = manualEnvironment()
+  /** What lies outside of the job's store, by absolute key. */
+  const foreign = new Map<string, Uint8Array>()
   const heads = new MemoryHeadStore()
   const keeper = await HeadKeeper.open(heads, environment)
   await keeper.begin(() => newJob({ job: jobId('job'), start: start(1), parallelism: 1, maxParallelism: 8 }))
@@ -47,9 +55,11 @@ async function subject() {
     keeper,
     environment,
     incarnation: incarnation(1),
+    firstId: options.firstId ?? 1,
     commits,
     execution: {} as Execution,
     quiet: () => quiet(),
+    foreign: { read: async (key) => foreign.get(key), readRange: async () => undefined },
   })
   const put = async (...keys: string[]) => {
     for (const key of keys) await store.create(key as ObjectKey, new Uint8Array([1]))
@@ -62,14 +72,7 @@ async function subject() {
   ): Promise<CompletedSnapshot> => {
     await put(...objects)
     const collected = { ...collectedOf(graph, () => snapshotWith(objects, names)), id: checkpointId(id) }
-    const manifest = {
-      id: checkpointId(id),
-      kind: 'checkpoint' as const,
-      path: manifestKey(checkpointId(id), 'checkpoint'),
-      start: start(1),
-      completedAtMs: 0,
-      bytes: 0,
-    }
+    const manifest = manifestRef(id)
     await store.create(
       manifest.path,
       encodeManifest(
@@ -99,6 +102,7 @@ async function subject() {
     heads,
     deletions,
     swept,
+    foreign,
     environment,
     setQuiet: (next: () => Promise<void>) => (quiet = next),
     keys: () => store.list(''),
@@ -106,6 +110,32 @@ async function subject() {
 }
 
 const data = (id: number, name: string): string => checkpointDataKey(checkpointId(id), name)
+
+describe('clean-up of a job that began outside of its store', () => {
+  const manifest = { ...manifestRef(3), path: fileKey('/other/objects/chk-3/_metadata') }
+
+  it('keeps the transactions of that restore point from the sweep, and deletes nothing by the names of its objects', async () => {
+    const { cleanup, keeper, foreign, swept, deletions, put } = await subject()
+    const collected = collectedOf(graph, () => snapshotWith(['chk-3/a'], ['t-of-other']))
+    const meta = { job: jobId('other'), start: start(1), incarnation: incarnation(1), graph, enumerators: new Map() }
+    foreign.set(manifest.path, encodeManifest(fromCollected({ ...collected, id: checkpointId(3) }, meta)))
+    await put('chk-3/a')
+    await keeper.update((head) => ({ ...head, restoredFrom: { kind: 'manifest', manifest }, unconfirmed: manifest }))
+    await cleanup.sweep()
+    expect(swept).toEqual([new Set(['t-of-other'])])
+    expect(deletions).toEqual([])
+  })
+
+  it('sweeps nothing while that restore point cannot be read', async () => {
+    const { cleanup, keeper, swept, environment } = await subject()
+    await keeper.update((head) => ({ ...head, restoredFrom: { kind: 'manifest', manifest } }))
+    await cleanup.sweep()
+    expect(swept).toEqual([])
+    expect(environment.lines).toContainEqual(
+      expect.objectContaining({ fields: { error: expect.stringMatching(/MR-O18/) } }),
+    )
+  })
+})
 
 describe('clean-up after a completed checkpoint', () => {
   it('deletes what retention dropped, data first and the manifest last, then takes it out of HEAD (rule 7)', async () => {
@@ -129,7 +159,7 @@ describe('clean-up after a completed checkpoint', () => {
   it('deletes state of an aborted snapshot only after a later one has completed, and only what that one does not use (R8, B14)', async () => {
     const { complete, clean, cleanup, put, keys } = await subject()
     await put(data(3, 'lost'), data(3, 'reused'), data(3, 'unseen'), 'chk-3/_metadata')
-    cleanup.orphans.aborted(checkpointId(3))
+    cleanup.orphans.aborted(checkpointId(3), 'checkpoint')
     cleanup.orphans.add(checkpointId(3), snapshotWith([data(3, 'lost'), data(3, 'reused')]))
     await clean(await complete(2, [data(2, 'x')]))
     expect(await keys()).toContain(data(3, 'lost'))
@@ -140,6 +170,32 @@ describe('clean-up after a completed checkpoint', () => {
     cleanup.orphans.add(checkpointId(3), snapshotWith([data(3, 'late')]))
     await clean(await complete(6, [data(6, 'y')]))
     expect(await keys()).toEqual(['chk-6/_metadata', data(6, 'y')].toSorted())
+  })
+
+  it('takes away what an earlier incarnation, killed meanwhile, wrote for checkpoints that never completed', async () => {
+    const { complete, clean, put, keys } = await subject({ firstId: 8 })
+    await complete(5, [data(5, 'x')])
+    await put(data(6, 'unfinished'), 'chk-6/_metadata', data(7, 'used'), data(8, 'own'))
+    await clean(await complete(9, [data(9, 'y'), data(7, 'used')]))
+    expect(await keys()).toEqual([data(7, 'used'), data(8, 'own'), 'chk-9/_metadata', data(9, 'y')])
+  })
+
+  it('never deletes a file of a savepoint that the job began from, also when a final state that lies there is discarded (rule 7)', async () => {
+    const { complete, clean, cleanup, put, keys } = await subject()
+    const theirs = snapshotDataKey(checkpointId(2), 'savepoint', 'final')
+    await put(theirs, 'savepoint-2/_metadata')
+    cleanup.orphans.add(checkpointId(3), snapshotWith([theirs]))
+    await clean(await complete(4, [data(4, 'x')]))
+    expect(await keys()).toEqual(['chk-4/_metadata', data(4, 'x'), 'savepoint-2/_metadata', theirs])
+  })
+
+  it('takes the folder of a savepoint that failed: nobody was given it', async () => {
+    const { complete, clean, cleanup, put, keys } = await subject()
+    const left = snapshotDataKey(checkpointId(3), 'savepoint', 'written')
+    await put(left, 'savepoint-3/_metadata')
+    cleanup.orphans.aborted(checkpointId(3), 'savepoint')
+    await clean(await complete(4, [data(4, 'x')]))
+    expect(await keys()).toEqual(['chk-4/_metadata', data(4, 'x')])
   })
 
   it('deletes nothing when a manifest that HEAD names cannot be read, and goes on the next time', async () => {

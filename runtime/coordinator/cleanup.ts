@@ -7,17 +7,19 @@ import type { CheckpointId, Incarnation } from '../base/ids.ts'
 import { committablesOf } from '../checkpoint/assignment.ts'
 import { decodeManifest, objectsOf } from '../checkpoint/manifest.ts'
 import type { Manifest } from '../checkpoint/manifest.ts'
-import type { ObjectKey, ObjectStore } from '../storage/contract.ts'
+import type { ForeignObjects, ObjectKey, ObjectStore } from '../storage/contract.ts'
 import { storageError } from '../storage/errors.ts'
 import { discardFiles } from '../storage/garbage.ts'
 import { discarded, restorePointOf } from '../storage/head.ts'
 import type { Head, ManifestRef } from '../storage/head-contract.ts'
 import type { HeadKeeper } from '../storage/head-keeper.ts'
+import { CHECKPOINTS_PREFIX, checkpointOfKey, isAbsoluteKey } from '../storage/paths.ts'
 import type { CompletedSnapshot } from './coordinator-contract.ts'
 import type { Commits } from './commits.ts'
 import { coordinatorError } from './errors.ts'
 import type { Execution } from './execution.ts'
 import { Orphans } from './orphans.ts'
+import { storeOf } from './restore.ts'
 
 /**
  * One clean-up, with all its calls to store and sinks; then the next one gets its turn. What a call that was given up still deletes is
@@ -27,9 +29,13 @@ export const cleanupDeadlineMs = 300_000
 
 export interface CleanupOptions {
   readonly store: ObjectStore
+  /** For a restore point outside of it. */
+  readonly foreign?: ForeignObjects | undefined
   readonly keeper: HeadKeeper
   readonly environment: Environment
   readonly incarnation: Incarnation
+  /** The first checkpoint id that this incarnation may give out. */
+  readonly firstId: number
   readonly commits: Commits
   readonly execution: Execution
   /** Resolves when no fully acknowledged snapshot is on its way to HEAD (checkpointing.ts). */
@@ -50,6 +56,7 @@ export class Cleanup {
   #waiting: (() => Promise<void>) | undefined
   #running: Promise<void> | undefined
   #closed = false
+  #lookedBack = false
 
   constructor(options: CleanupOptions) {
     this.#options = options
@@ -103,10 +110,22 @@ export class Cleanup {
       used.add(ref.path)
       for (const object of (await this.#needsOf(ref)).objects) used.add(object)
     }
+    if (!this.#lookedBack) await this.#lookBack(head)
     await this.#discard(head, used)
     await this.orphans.collect(id, used)
     environment.failpoints.hit('coordinator.discard.after')
     await this.#sweep()
+  }
+
+  /** What earlier incarnations wrote for checkpoints that never completed: nobody was left to take it away. */
+  async #lookBack(head: Head): Promise<void> {
+    const { store, firstId } = this.#options
+    const named = new Set([...namedBy(head), ...head.discarding].map(({ path }) => checkpointOfKey(path)))
+    for (const key of await store.list(CHECKPOINTS_PREFIX)) {
+      const id = checkpointOfKey(key)
+      if (id !== undefined && id < firstId && !named.has(id)) this.orphans.aborted(id, 'checkpoint')
+    }
+    this.#lookedBack = true
   }
 
   /** Rule 7: data first, the manifest last, then a later swap removes the entry. */
@@ -148,11 +167,13 @@ export class Cleanup {
   async #needsOf(ref: ManifestRef): Promise<Needs> {
     const known = this.#needs.get(ref.path)
     if (known !== undefined) return known
-    const bytes = await this.#options.store.read(ref.path)
+    const bytes = await storeOf(ref.path, this.#options).read(ref.path)
     // HEAD names it, so that it must be there: an answer that it is not stops the clean-up, it never frees anything.
     if (bytes === undefined) throw coordinatorError('MR-O18', `At ${ref.path}.`)
     const manifest = decodeManifest(bytes, ref.path)
-    const needs = { objects: objectsOf(manifest), transactions: transactionsIn(manifest) }
+    // Outside of the store nothing is the job's to delete: what such a manifest names needs no protection from it.
+    const objects = isAbsoluteKey(ref.path) ? new Set<ObjectKey>() : objectsOf(manifest)
+    const needs = { objects, transactions: transactionsIn(manifest) }
     this.#needs.set(ref.path, needs)
     return needs
   }

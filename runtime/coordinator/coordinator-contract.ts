@@ -1,12 +1,13 @@
 // What a coordinator is given, what may be watched of it, and how a job ends.
 
+import type { SnapshotKind } from '../record/element.ts'
 import type { Environment } from '../base/environment.ts'
-import type { JobId, Start } from '../base/ids.ts'
-import type { SnapshotReader, SnapshotWriter } from '../checkpoint/contract.ts'
-import type { CollectedSnapshot } from '../checkpoint/core-contract.ts'
+import type { CheckpointId, JobId, Start } from '../base/ids.ts'
+import type { SnapshotReader, SnapshotWriters } from '../checkpoint/contract.ts'
+import type { AbortReason, CollectedSnapshot } from '../checkpoint/core-contract.ts'
 import type { SlotProvider } from '../control/contract.ts'
 import type { JobGraph } from '../job/contract.ts'
-import type { FileSystem, HeadStore, ObjectStore } from '../storage/contract.ts'
+import type { FileSystem, ForeignObjects, HeadStore, ObjectStore } from '../storage/contract.ts'
 import type { Head, ManifestRef, RestorePoint } from '../storage/head-contract.ts'
 
 export interface JobCoordinatorOptions {
@@ -19,10 +20,31 @@ export interface JobCoordinatorOptions {
   readonly store: ObjectStore
   readonly head: HeadStore
   readonly slots: SlotProvider
-  readonly snapshotWriter: SnapshotWriter
+  readonly snapshotWriters: SnapshotWriters
   readonly snapshotReader: SnapshotReader
+  /** Reads restore points outside of `store`; `snapshotReader` must read them too. undefined: none can be read. */
+  readonly foreign?: ForeignObjects
+  /** undefined: HEAD's restore point, and nothing of it dropped. */
+  readonly restore?: RestoreRequest | undefined
   readonly observer?: CoordinatorObserver
 }
+
+/** What whoever starts the job says about where it begins. */
+export interface RestoreRequest {
+  /** Makes a new start that begins there; `path` is absolute when it lies outside of this job's store. */
+  readonly from?: ManifestRef | undefined
+  /** HEAD of the job that made it shows that its transactions are committed; else they are committed again, which is safe. */
+  readonly committed?: boolean
+  /** State whose uid is missing in the graph is dropped, once; else it is refused. */
+  readonly allowNonRestoredState: boolean
+  /** A savepoint that was taken with drain is refused otherwise: its event time has ended. */
+  readonly allowDrained: boolean
+}
+
+/** How a request for a savepoint was answered; the same for each repetition of it. */
+export type SavepointAnswer =
+  | { readonly outcome: 'completed'; readonly manifest: ManifestRef }
+  | { readonly outcome: 'failed'; readonly detail: string }
 
 export interface CompletedSnapshot {
   readonly manifest: ManifestRef
@@ -30,17 +52,29 @@ export interface CompletedSnapshot {
   readonly durationMs: number
 }
 
+export interface FailedSnapshot {
+  readonly id: CheckpointId
+  readonly kind: SnapshotKind
+  readonly reason: AbortReason
+  readonly detail: string
+}
+
 /** What a terminal or a test may watch. */
 export interface CoordinatorObserver {
   began?(head: Head, restorePoint: RestorePoint): void
   running?(): void
+  /** Savepoints too (`manifest.kind`). */
   checkpointCompleted?(completed: CompletedSnapshot): void
+  /** Declined, expired, storage …: of any kind of snapshot. */
+  checkpointFailed?(failed: FailedSnapshot): void
   restarting?(failure: { readonly message: string; readonly inMs: number; readonly tasks: number }): void
 }
 
 export type JobOutcome =
   | { readonly kind: 'finished' }
   | { readonly kind: 'suspended' }
+  /** With drain the job has finished, and this outcome says so with the savepoint. */
+  | { readonly kind: 'stopped'; readonly savepoint: ManifestRef }
   | { readonly kind: 'cancelled' }
   | { readonly kind: 'failed'; readonly reason: string }
   /** Another coordinator owns the job. */

@@ -102,6 +102,20 @@ export const coordinatorErrors = {
     remedy:
       'Mend the cause and give the same command again: it commits first, and goes on from its last checkpoint. Nothing is dropped unasked.',
   },
+  'MR-O24': {
+    meaning: 'The job could not be stopped with a savepoint, and runs on.',
+    who: 'external system',
+    retry: true,
+    remedy:
+      'See why the savepoint failed and ask for it again; what had halted for it restarts from the last checkpoint.',
+  },
+  'MR-O25': {
+    meaning: 'Another command changed the job while this one was about to begin it from a given restore point.',
+    who: 'user',
+    retry: true,
+    remedy:
+      'Nothing was started by this command. Look at what the other one does, and give this one again if it is still wanted.',
+  },
 } as const satisfies Record<string, ErrorRow>
 
 export const coordinatorError = errorsOf(coordinatorErrors)

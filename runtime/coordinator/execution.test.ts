@@ -159,7 +159,7 @@ describe('an execution', () => {
     run('0#2.2', task('a', 0))
     expect(messages).toHaveLength(1)
     expect(execution.slotOf(task('a', 1))).toBe('1#2.1')
-    await execution.terminateAll()
+    await execution.close()
     expect(terminated).toEqual(['0#2.1', '1#2.1', '0#2.2'])
   })
 

@@ -39,6 +39,8 @@ export interface Failure {
   readonly error: SerializedError
   /** The restore point could not be read or dealt out: nothing says that the job itself is wrong. */
   readonly restoring?: unknown
+  /** Subtasks stand behind a stop barrier in vain. */
+  readonly halted?: true
 }
 
 export interface ExecutionOptions {
@@ -165,8 +167,10 @@ export class Execution {
     await Promise.all(ending)
   }
 
-  async terminateAll(): Promise<void> {
+  /** Ends all slots; nothing can be deployed any more. */
+  async close(): Promise<void> {
     await this.terminate([...this.#slots.keys()])
+    await this.#options.slots.close?.()
   }
 
   #entry(task: TaskId): TaskEntry {

@@ -1,6 +1,7 @@
 // What ends the quiet running of a job, one after the other. An end is never lost behind failures.
 
 import type { Clock } from '../base/environment.ts'
+import type { ManifestRef } from '../storage/head-contract.ts'
 import type { Overtaken } from './commits.ts'
 import type { Failure } from './execution.ts'
 
@@ -9,6 +10,8 @@ export type Interruption =
   | { readonly type: 'finished' }
   | { readonly type: 'suspend' }
   | { readonly type: 'cancel' }
+  /** HEAD says so already: its swap completed the savepoint (rule 3). */
+  | { readonly type: 'stopped'; readonly savepoint: ManifestRef }
   | { readonly type: 'overtaken'; readonly answer: Overtaken }
   | { readonly type: 'broken'; readonly error: unknown }
 
@@ -27,7 +30,7 @@ export class Interruptions {
     return this.#queue.splice(Math.max(end, 0), 1)[0]!
   }
 
-  /** Waits `delayMs`; an end that comes meanwhile cuts it short. */
+  /** Waits `delayMs`; an end that comes meanwhile cuts it short, and so do subtasks that have halted in vain: they run again at once. */
   async waitOut(delayMs: number, clock: Clock): Promise<Exclude<Interruption, { type: 'failure' }> | undefined> {
     let over = false
     const timer = clock.timer(delayMs, () => {
@@ -38,7 +41,7 @@ export class Interruptions {
       for (;;) {
         const end = this.#queue.findIndex(({ type }) => type !== 'failure' && type !== 'finished')
         if (end >= 0) return this.#queue.splice(end, 1)[0] as Exclude<Interruption, { type: 'failure' }>
-        if (over) return undefined
+        if (over || this.#queue.some((entry) => entry.type === 'failure' && entry.failure.halted === true)) return undefined
         await this.#change()
       }
     } finally {

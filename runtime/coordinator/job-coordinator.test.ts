@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { incarnation, jobId } from '../base/ids.ts'
+import { incarnation, jobId, requestId } from '../base/ids.ts'
 import type { SlotId } from '../base/ids.ts'
+import { decodeManifest, objectsOf } from '../checkpoint/manifest.ts'
 import { SnapshotDownloader } from '../checkpoint/snapshot-reader.ts'
 import { SnapshotUploader } from '../checkpoint/snapshot-writer.ts'
 import { ledgerSink } from '../connectors/ledger.ts'
@@ -14,14 +15,15 @@ import type { JobGraph, JobSettings } from '../job/contract.ts'
 import { defineJob } from '../job/define-job.ts'
 import type { FrameTransport } from '../network/contract.ts'
 import type { ObjectKey } from '../storage/contract.ts'
-import { close, restorePointOf } from '../storage/head.ts'
+import { close, requestSavepoint, restorePointOf } from '../storage/head.ts'
+import type { ManifestRef } from '../storage/head-contract.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
 import { MemoryFiles } from '../storage/memory-files.ts'
 import { MemoryHeadStore, MemoryObjectStore } from '../storage/memory-store.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
 import { Slot } from '../worker/slot.ts'
 import { JobCoordinator } from './job-coordinator.ts'
-import type { JobOutcome } from './coordinator-contract.ts'
+import type { JobOutcome, SavepointAnswer } from './coordinator-contract.ts'
 
 const splits = 2
 const perSplit = 300
@@ -44,7 +46,10 @@ class Cluster {
   system: LedgerSystem = this.ledger
   readonly slots = new Map<SlotId, { readonly slot: Slot | undefined; readonly end: (reason: string) => void }>()
   readonly restarts: string[] = []
+  /** Records that sinks wrote, in all attempts. */
+  appended = 0
   checkpoints = 0
+  readonly savepoints: ManifestRef[] = []
   onRecord: (n: number) => void = () => undefined
   /** The graph that a slot builds, if it is not the coordinator's. */
   graphOfSlots: JobGraph | undefined
@@ -73,7 +78,10 @@ class Cluster {
       checked
         .sinkTo(
           ledgerSink({
-            append: (name, entries) => this.system.append(name, entries),
+            append: (name, entries) => {
+              this.appended += entries.length
+              return this.system.append(name, entries)
+            },
             preCommit: (name) => this.system.preCommit(name),
             commit: (name) => this.system.commit(name),
             abort: (name) => this.system.abort(name),
@@ -97,10 +105,11 @@ class Cluster {
       store,
       head: this.heads,
       slots: this.#provider(graph),
-      snapshotWriter: new SnapshotUploader({ store, environment, writers: 3 }),
+      snapshotWriters: new SnapshotUploader({ store, environment, writers: 3 }),
       snapshotReader: new SnapshotDownloader({ store, environment }),
       observer: {
-        checkpointCompleted: () => void this.checkpoints++,
+        checkpointCompleted: ({ manifest }) =>
+          void (manifest.kind === 'checkpoint' ? this.checkpoints++ : this.savepoints.push(manifest)),
         restarting: ({ message }) => void this.restarts.push(message),
       },
     })
@@ -134,6 +143,14 @@ class Cluster {
     return outcome ?? 'never ended'
   }
 
+  /** Lets time pass until it is there. */
+  async answerOf(answer: Promise<SavepointAnswer>): Promise<SavepointAnswer> {
+    let given: SavepointAnswer | undefined
+    void answer.then((value) => (given = value))
+    await this.pass(600_000, () => given !== undefined)
+    return given ?? { outcome: 'failed', detail: 'never answered' }
+  }
+
   expectExact(): void {
     const seen = this.ledger.entries.map(({ split, n }) => `${split}/${n}`)
     expect(seen.length, 'no record twice').toBe(new Set(seen).size)
@@ -159,7 +176,7 @@ class Cluster {
             files: new MemoryFiles(),
             transport: transport.transport,
             control: far,
-            snapshotWriter: new SnapshotUploader({ store, environment, writers: 3 }),
+            snapshotWriters: new SnapshotUploader({ store, environment, writers: 3 }),
             snapshotReader: new SnapshotDownloader({ store, environment }),
           })
           this.slots.set(id, { slot, end: (reason) => (transport.close(), this.slots.delete(id), lose(reason)) })
@@ -282,6 +299,111 @@ describe('a whole job', () => {
     const second = cluster.coordinator().run()
     expect(await cluster.ended(first)).toMatchObject({ kind: 'fenced', head: { incarnation: 2 } })
     expect(await cluster.ended(second)).toEqual({ kind: 'finished' })
+    cluster.expectExact()
+  })
+})
+
+describe('a savepoint (rule 21, R20)', () => {
+  it('lies in a folder of its own, permits no commit, and leaves the job and its checkpoints as they are', async () => {
+    const cluster = new Cluster()
+    const coordinator = cluster.coordinator({ settings: { checkpointIntervalMs: undefined } })
+    const run = coordinator.run()
+    await cluster.pass(60_000, () => cluster.appended > 100)
+    const answer = await cluster.answerOf(coordinator.savepoint(requestId('mine')))
+    expect(answer).toMatchObject({ outcome: 'completed', manifest: { kind: 'savepoint', id: 1 } })
+    expect(cluster.ledger.entries, 'nothing is committed').toEqual([])
+    const head = await cluster.head()
+    expect(head).toMatchObject({ retained: [], unconfirmed: undefined, end: { kind: 'none' } })
+    expect(head.savepointResults).toMatchObject([{ request: 'mine', outcome: 'completed' }])
+    const manifest = decodeManifest((await cluster.objects.read('savepoint-1/_metadata' as ObjectKey))!, 'here')
+    expect([...objectsOf(manifest)].filter((key) => !key.startsWith('savepoint-1/'))).toEqual([])
+    expect(await cluster.answerOf(coordinator.savepoint(requestId('mine'))), 'asked again').toEqual(answer)
+    expect(await cluster.ended(run)).toEqual({ kind: 'finished' })
+    cluster.expectExact()
+  })
+
+  it('that nobody had an answer of is taken by the coordinator that comes next, under a new id', async () => {
+    const cluster = new Cluster()
+    const first = cluster.coordinator()
+    const ended = first.run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 2)
+    const keeper = await HeadKeeper.open(cluster.heads, cluster.environment)
+    await keeper.amend((head) => requestSavepoint(head, { request: requestId('left'), mode: 'savepoint' }))
+    const second = cluster.coordinator()
+    const run = second.run()
+    expect(await cluster.ended(ended)).toMatchObject({ kind: 'fenced' })
+    await cluster.pass(60_000, () => cluster.savepoints.length === 1)
+    expect((await cluster.head()).savepointResults).toMatchObject([{ request: 'left', outcome: 'completed' }])
+    expect(await cluster.ended(run)).toEqual({ kind: 'finished' })
+    cluster.expectExact()
+  })
+
+  it('to stop with: everything before it is committed and nothing behind it, and the next start goes on from it', async () => {
+    const cluster = new Cluster()
+    const coordinator = cluster.coordinator({ settings: { checkpointIntervalMs: undefined } })
+    const run = coordinator.run()
+    await cluster.pass(60_000, () => cluster.appended > 100)
+    const answer = coordinator.stop({ drain: false })
+    expect(await cluster.ended(run)).toMatchObject({ kind: 'stopped', savepoint: { id: 1, kind: 'savepoint' } })
+    expect(await answer).toMatchObject({ outcome: 'completed' })
+    expect(cluster.ledger.entries.length).toBeGreaterThan(100)
+    expect(cluster.ledger.entries.length, 'all that was written is committed').toBe(cluster.appended)
+    expect(await cluster.head()).toMatchObject({ end: { kind: 'stopped' }, unconfirmed: undefined })
+    expect(await cluster.ended(cluster.coordinator().run())).toEqual({ kind: 'finished' })
+    expect((await cluster.head()).restoredFrom).toMatchObject({ manifest: { path: 'savepoint-1/_metadata' } })
+    cluster.expectExact()
+  })
+
+  it('with drain: event time ends, and with all commits confirmed the job is finished', async () => {
+    const cluster = new Cluster()
+    const coordinator = cluster.coordinator()
+    const run = coordinator.run()
+    await cluster.pass(60_000, () => cluster.appended > 100)
+    void coordinator.stop({ drain: true })
+    expect(await cluster.ended(run)).toMatchObject({ kind: 'stopped', savepoint: { drained: true } })
+    expect(await cluster.head()).toMatchObject({ end: { kind: 'finished' }, unconfirmed: undefined })
+    const written = cluster.appended
+    expect(cluster.ledger.entries.length).toBe(written)
+    expect(await cluster.ended(cluster.coordinator().run())).toMatchObject({ kind: 'ended' })
+    expect(cluster.appended, 'nothing runs any more').toBe(written)
+  })
+
+  it('to stop with that fails leaves the job running, and its checkpoints go on (R20 b, B10)', async () => {
+    const cluster = new Cluster()
+    const coordinator = cluster.coordinator({ settings: { restartStrategy: { type: 'none' } } })
+    const run = coordinator.run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 2)
+    cluster.environment.failpoints.throwAt('coordinator.manifest.before', new Error('no manifest'))
+    expect(await cluster.answerOf(coordinator.stop({ drain: false }))).toMatchObject({ outcome: 'failed' })
+    cluster.environment.failpoints.clear()
+    const before = cluster.checkpoints
+    await cluster.pass(1_000, () => cluster.checkpoints > before)
+    expect(cluster.checkpoints).toBeGreaterThan(before)
+    expect(cluster.restarts).toEqual([expect.stringContaining('MR-O24')])
+    expect(await cluster.ended(run)).toEqual({ kind: 'finished' })
+    cluster.expectExact()
+  })
+
+  it('to stop with whose commit fails: the end says so, and the job is not begun again from an older checkpoint (R20 c)', async () => {
+    const cluster = new Cluster()
+    let broken = false
+    cluster.system = Object.assign(Object.create(cluster.ledger) as MemoryLedger, {
+      append: (...args: Parameters<MemoryLedger['append']>) => cluster.ledger.append(...args),
+      preCommit: (name: string) => cluster.ledger.preCommit(name),
+      abort: (name: string) => cluster.ledger.abort(name),
+      list: () => cluster.ledger.list(),
+      commit: (name: string) => (broken ? Promise.reject(new Error('closed')) : cluster.ledger.commit(name)),
+    })
+    const coordinator = cluster.coordinator({ settings: { commitDeadlineMs: 1_000 } })
+    const run = coordinator.run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 2)
+    broken = true
+    void coordinator.stop({ drain: false })
+    expect(await cluster.ended(run)).toMatchObject({ kind: 'stopped' })
+    const { end, unconfirmed } = await cluster.head()
+    expect(end.kind === 'stopped' && end.savepoint.path).toBe(unconfirmed?.path)
+    broken = false
+    expect(await cluster.ended(cluster.coordinator().run())).toEqual({ kind: 'finished' })
     cluster.expectExact()
   })
 })

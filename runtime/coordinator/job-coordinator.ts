@@ -7,10 +7,13 @@
 // Whatever the end but fenced: the tasks are ended first, and then what HEAD permits is committed without them (rules 2, 5).
 
 import type { CheckpointCoordinator } from '../checkpoint/coordinator.ts'
+import { requestId } from '../base/ids.ts'
+import type { RequestId } from '../base/ids.ts'
+import type { SavepointRequest } from '../storage/head-contract.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
 import { beginJob } from './begin.ts'
 import { idBlockSize } from './checkpoint-ids.ts'
-import type { JobCoordinatorOptions, JobOutcome } from './coordinator-contract.ts'
+import type { JobCoordinatorOptions, JobOutcome, SavepointAnswer } from './coordinator-contract.ts'
 import type { Execution } from './execution.ts'
 import { Interruptions } from './interruptions.ts'
 import { JobRun, overtakenOutcome } from './job-run.ts'
@@ -27,9 +30,9 @@ export class JobCoordinator {
 
   /** Runs the job to its end. Rejects when HEAD or the restore point cannot be read, or the job cannot begin. */
   async run(): Promise<JobOutcome> {
-    const { head: headStore, store, environment, graph, start, job, observer } = this.#options
+    const { head: headStore, environment, observer } = this.#options
     const keeper = await HeadKeeper.open(headStore, environment)
-    const begun = await beginJob({ keeper, store, graph, job, start })
+    const begun = await beginJob({ ...this.#options, keeper })
     if (begun.outcome === 'ended') {
       await finishCommits(this.#options, keeper, begun.head)
       return { kind: 'ended', head: begun.head }
@@ -58,12 +61,37 @@ export class JobCoordinator {
     this.#run?.parts.checkpointing.handle({ type: 'checkpointRequested', request: undefined })
   }
 
+  /**
+   * A savepoint; the job runs on. `request` names it: asked for again, by whomever and after a restart of the coordinator too, it is
+   * answered as the first time. Default: one of its own. Rejects when HEAD cannot be written.
+   */
+  savepoint(request?: RequestId): Promise<SavepointAnswer> {
+    return this.#ask({ request: request ?? this.#newRequest(), mode: 'savepoint' })
+  }
+
+  /**
+   * Ends the job with a savepoint: nothing is emitted behind it, and everything before it is committed. With drain event time ends
+   * first, so that all timers fire and windows close; the job is then finished. A failed one leaves the job running.
+   */
+  stop(options: { readonly drain: boolean; readonly request?: RequestId }): Promise<SavepointAnswer> {
+    return this.#ask({ request: options.request ?? this.#newRequest(), mode: options.drain ? 'drain' : 'stop' })
+  }
+
   get execution(): Execution | undefined {
     return this.#run?.parts.execution
   }
 
   get checkpoints(): CheckpointCoordinator | undefined {
     return this.#run?.parts.core
+  }
+
+  async #ask(asked: SavepointRequest): Promise<SavepointAnswer> {
+    const savepoints = this.#run?.parts.savepoints
+    return savepoints === undefined ? { outcome: 'failed', detail: 'the job does not run yet' } : savepoints.ask(asked)
+  }
+
+  #newRequest(): RequestId {
+    return requestId(this.#options.environment.random.id())
   }
 
   async #ended(keeper: HeadKeeper, outcome: JobOutcome): Promise<JobOutcome> {

@@ -23,6 +23,7 @@ import type { Failure } from './execution.ts'
 import type { Interruptions } from './interruptions.ts'
 import { placeTasks } from './placement.ts'
 import type { Placement } from './placement.ts'
+import { Savepoints } from './savepoints.ts'
 
 /** A savepoint may take longer than a checkpoint; nothing else waits for it but the next trigger. */
 const savepointTimeoutMs = 600_000
@@ -41,6 +42,7 @@ export interface Parts {
   readonly commits: Commits
   readonly core: CheckpointCoordinator
   readonly checkpointing: Checkpointing
+  readonly savepoints: Savepoints
   readonly cleanup: Cleanup
   readonly restartsBefore: number
   readonly newestId: () => CheckpointId
@@ -69,7 +71,7 @@ export interface AssembleOptions {
 }
 
 export function assembleParts({ options, keeper, head, block, interruptions, hooks }: AssembleOptions): Parts {
-  const { graph, job, environment, files, store, slots, snapshotWriter } = options
+  const { graph, job, environment, files, store, slots, snapshotWriters, snapshotReader } = options
   const { settings } = graph
   const ids = new ReservedIds()
   ids.add(block)
@@ -119,9 +121,11 @@ export function assembleParts({ options, keeper, head, block, interruptions, hoo
   const quiet = (): Promise<void> => checkpointing.quiet()
   const cleanup = new Cleanup({
     store,
+    foreign: options.foreign,
     keeper,
     environment,
     incarnation: head.incarnation,
+    firstId: block.from,
     commits,
     execution,
     quiet,
@@ -131,7 +135,8 @@ export function assembleParts({ options, keeper, head, block, interruptions, hoo
     ids,
     keeper,
     store,
-    writer: snapshotWriter,
+    writers: snapshotWriters,
+    reader: snapshotReader,
     environment,
     graph,
     job,
@@ -142,8 +147,19 @@ export function assembleParts({ options, keeper, head, block, interruptions, hoo
     onCompleted: hooks.onCompleted,
     onStepped: hooks.onProgress,
     onOrphan: (id, snapshot) => cleanup.orphans.add(id, snapshot),
-    onAborted: (id) => cleanup.orphans.aborted(id),
+    onAborted: (failed) => {
+      cleanup.orphans.aborted(failed.id, failed.kind)
+      options.observer?.checkpointFailed?.(failed)
+    },
+    onRequestFailed: (request, detail) => void savepoints.failed(request, detail),
+    onHaltFailed: (reason) => interruptions.push({ type: 'failure', failure: haltFailure(reason, placement) }),
     onFailJob: (reason) => interruptions.push({ type: 'failure', failure: checkpointsFailure(reason, placement) }),
+    onOvertaken,
+    onBroken,
+  })
+  const savepoints = new Savepoints({
+    keeper,
+    handle: (event) => checkpointing.handle(event),
     onOvertaken,
     onBroken,
   })
@@ -157,6 +173,7 @@ export function assembleParts({ options, keeper, head, block, interruptions, hoo
     commits,
     core,
     checkpointing,
+    savepoints,
     cleanup,
     restartsBefore: head.restarts,
     restoredFrom: undefined,
@@ -167,20 +184,26 @@ export function assembleParts({ options, keeper, head, block, interruptions, hoo
 }
 
 export async function takeDownParts(parts: Parts): Promise<void> {
+  parts.savepoints.close('the job has ended')
   parts.checkpointing.close()
   parts.enumerators.close()
   parts.commits.close()
   parts.cleanup.close()
-  await parts.execution.terminateAll()
+  await parts.execution.close()
 }
 
 /** All of the job: what holds its checkpoints back may be anywhere. */
-function checkpointsFailure(reason: string, { tasks }: Placement): Failure {
-  return {
-    tasks: tasks.map(({ task }) => task),
-    slots: new Set(tasks.map(({ slot }) => slot)),
-    error: serializeError(coordinatorError('MR-O02', `${reason}.`)),
-  }
+function checkpointsFailure(reason: string, placement: Placement): Failure {
+  return { ...everything(placement), error: serializeError(coordinatorError('MR-O02', `${reason}.`)) }
+}
+
+/** Nobody's fault: subtasks that have halted run again at once, whatever the restart strategy says (rule 25). */
+function haltFailure(reason: string, placement: Placement): Failure {
+  return { ...everything(placement), halted: true, error: serializeError(coordinatorError('MR-O24', `${reason}.`)) }
+}
+
+function everything({ tasks }: Placement): Pick<Failure, 'tasks' | 'slots'> {
+  return { tasks: tasks.map(({ task }) => task), slots: new Set(tasks.map(({ slot }) => slot)) }
 }
 
 function enumeratorFailure(vertex: VertexId, error: unknown, execution: Execution): Failure {

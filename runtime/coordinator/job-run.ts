@@ -22,6 +22,7 @@ import { assembleParts, takeDownParts } from './job-parts.ts'
 import type { IdBlock, Parts } from './job-parts.ts'
 import { readRestorePoint } from './restore.ts'
 import { createRestartStrategy } from './restart-strategy.ts'
+import type { RestartDecision, RestartStrategy } from './restart-strategy.ts'
 import { SlotMessages } from './slot-messages.ts'
 
 export interface JobRunOptions {
@@ -37,11 +38,13 @@ export class JobRun {
   readonly parts: Parts
   readonly #options: JobCoordinatorOptions
   readonly #interruptions: Interruptions
+  readonly #head: Head
   readonly #messages: SlotMessages
 
   constructor({ options, keeper, head, block, interruptions }: JobRunOptions) {
     this.#options = options
     this.#interruptions = interruptions
+    this.#head = head
     this.parts = assembleParts({
       options,
       keeper,
@@ -76,6 +79,7 @@ export class JobRun {
       environment.random,
       this.parts.restartsBefore,
     )
+    this.parts.savepoints.resume(this.#head)
     let scope: readonly TaskId[] = this.parts.placement.tasks.map(({ task }) => task)
     for (;;) {
       if (scope.length > 0) await this.#restartOrReport(scope)
@@ -95,7 +99,7 @@ export class JobRun {
         throw coordinatorError('MR-O20', error.message)
       // Likewise: a new job would write again what this one is not allowed to forget (rule 23).
       if (isCommitRefused(error.code)) throw coordinatorError('MR-O23', error.message)
-      const decision = error.retry ? strategy.onFailure(environment.clock.nowMs()) : { fail: undefined }
+      const decision = this.#decide(failure, strategy)
       if ('fail' in decision) {
         if (failure.restoring !== undefined) throw failure.restoring
         return this.#giveUp(
@@ -116,10 +120,17 @@ export class JobRun {
       })
       const ended = await this.#interruptions.waitOut(decision.restartInMs, environment.clock)
       if (ended !== undefined) return this.#end(ended)
-      const answer = await this.parts.keeper.update(countRestart)
-      if (answer.outcome !== 'won') return overtakenOutcome(answer)
+      if (failure.halted !== true) {
+        const answer = await this.parts.keeper.update(countRestart)
+        if (answer.outcome !== 'won') return overtakenOutcome(answer)
+      }
       scope = failover
     }
+  }
+
+  #decide({ error, halted }: Failure, strategy: RestartStrategy): RestartDecision | { readonly fail: undefined } {
+    if (halted === true) return { restartInMs: 0 }
+    return error.retry ? strategy.onFailure(this.#options.environment.clock.nowMs()) : { fail: undefined }
   }
 
   /** Ends what must go together; undefined when the failure is of an earlier life. */
@@ -188,6 +199,8 @@ export class JobRun {
         return overtakenOutcome(interruption.answer)
       case 'broken':
         throw interruption.error
+      case 'stopped':
+        return { kind: 'stopped', savepoint: interruption.savepoint }
       case 'suspend':
         return this.#close(close, { kind: 'suspended' })
       case 'cancel':
@@ -205,10 +218,14 @@ export class JobRun {
 
   /** Writes the end into HEAD, after what was on its way there. */
   async #close(transition: (head: Head) => Head, outcome: JobOutcome): Promise<JobOutcome> {
+    this.parts.savepoints.close('the job has ended')
     this.parts.checkpointing.close()
     await this.parts.checkpointing.quiet()
     const answer = await this.parts.keeper.update(transition)
-    return answer.outcome === 'won' ? outcome : overtakenOutcome(answer)
+    if (answer.outcome !== 'won') return overtakenOutcome(answer)
+    const { end } = answer.head
+    // A savepoint to stop with was on its way to HEAD: that end stays.
+    return end.kind === 'stopped' ? { kind: 'stopped', savepoint: end.savepoint } : outcome
   }
 
   #receive(message: FromSlot): void {
@@ -230,7 +247,10 @@ export class JobRun {
 
   #completed(completed: CompletedSnapshot): void {
     this.#options.observer?.checkpointCompleted?.(completed)
-    if (completed.collected.kind === 'savepoint') return
+    const { manifest, collected } = completed
+    if (collected.request !== undefined) this.parts.savepoints.completed(collected.request, manifest)
+    if (collected.halt !== undefined) return this.#interruptions.push({ type: 'stopped', savepoint: manifest })
+    if (collected.kind === 'savepoint') return
     this.parts.enumerators.completed(completed.manifest.id)
     this.parts.commits.permitted(completed.collected)
     void this.parts.cleanup.afterCompleted(completed, objectsOfCollected(completed.collected))

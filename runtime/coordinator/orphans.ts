@@ -7,8 +7,9 @@
 import type { CheckpointId } from '../base/ids.ts'
 import type { SubtaskSnapshot } from '../checkpoint/contract.ts'
 import { objectsOfSnapshot } from '../checkpoint/manifest.ts'
+import type { SnapshotKind } from '../record/element.ts'
 import type { ObjectKey, ObjectStore } from '../storage/contract.ts'
-import { manifestKey, snapshotFolder } from '../storage/paths.ts'
+import { isOfSavepoint, manifestKey, snapshotFolder } from '../storage/paths.ts'
 
 /** Remembered candidates; beyond it the oldest are forgotten and stay behind for a sweep: leaving a file is safe, deleting is not. */
 const candidatesMax = 10_000
@@ -17,22 +18,25 @@ export class Orphans {
   readonly #store: ObjectStore
   readonly #candidates = new Map<ObjectKey, CheckpointId>()
   /** Whose folders hold only what nobody acknowledged, or what others use too. */
-  readonly #aborted = new Set<CheckpointId>()
+  readonly #aborted = new Map<CheckpointId, SnapshotKind>()
 
   constructor(store: ObjectStore) {
     this.#store = store
   }
 
   add(id: CheckpointId, snapshot: SubtaskSnapshot): void {
+    const own = `${snapshotFolder(id, 'savepoint')}/`
     for (const key of objectsOfSnapshot(snapshot)) {
+      // A final state may lie in the savepoint that the job began from: that is the user's, for ever (rule 7).
+      if (isOfSavepoint(key) && !key.startsWith(own)) continue
       this.#candidates.set(key, id)
       forgetOldest(this.#candidates)
     }
   }
 
   /** Subtasks that had not acknowledged may have written all the same. */
-  aborted(id: CheckpointId): void {
-    this.#aborted.add(id)
+  aborted(id: CheckpointId, kind: SnapshotKind): void {
+    this.#aborted.set(id, kind)
     forgetOldest(this.#aborted)
   }
 
@@ -45,13 +49,16 @@ export class Orphans {
       if (!used.has(key)) keys.push(key)
     }
     if (keys.length > 0) await this.#store.delete(keys)
-    for (const id of this.#aborted) if (id < completed) await this.#emptyFolder(id, used)
+    for (const [id, kind] of this.#aborted) if (id < completed) await this.#emptyFolder({ id, kind }, used)
   }
 
   /** Data first, the manifest last, should one have been written: it lists what remains to be deleted (rule 7). */
-  async #emptyFolder(id: CheckpointId, used: ReadonlySet<ObjectKey>): Promise<void> {
-    const manifest = manifestKey(id, 'checkpoint')
-    const keys = await this.#store.list(`${snapshotFolder(id, 'checkpoint')}/`)
+  async #emptyFolder(
+    { id, kind }: { readonly id: CheckpointId; readonly kind: SnapshotKind },
+    used: ReadonlySet<ObjectKey>,
+  ): Promise<void> {
+    const manifest = manifestKey(id, kind)
+    const keys = await this.#store.list(`${snapshotFolder(id, kind)}/`)
     await this.#store.delete(keys.filter((key) => key !== manifest && !used.has(key)))
     if (keys.includes(manifest)) await this.#store.delete([manifest])
     this.#aborted.delete(id)

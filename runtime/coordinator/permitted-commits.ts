@@ -1,14 +1,28 @@
 // Rules 2 and 5: an ended start runs nothing; it finishes the commits that HEAD permits, as nobody may be there to do it later.
 
-import type { Head } from '../storage/head-contract.ts'
+import { drainedStopOf, finish } from '../storage/head.ts'
+import type { Head, ManifestRef } from '../storage/head-contract.ts'
 import type { HeadKeeper } from '../storage/head-keeper.ts'
 import { Commits } from './commits.ts'
 import type { JobCoordinatorOptions, JobOutcome } from './coordinator-contract.ts'
+import { discardAfterCancel } from './discard-cancelled.ts'
 import { readPermittedCommits } from './restore.ts'
 
-/** Rejects when they could not be committed: they stay in HEAD. */
+/**
+ * And then what waits for them: a job that was drained has finished, and the checkpoints of a cancelled one may go. Rejects when they could
+ * not be committed: they stay in HEAD.
+ */
 export async function finishCommits(options: JobCoordinatorOptions, keeper: HeadKeeper, head: Head): Promise<void> {
-  if (head.unconfirmed === undefined) return
+  if (head.unconfirmed !== undefined) await commitPermitted(options, keeper, head.unconfirmed)
+  if (drainedStopOf(head.end) !== undefined) await keeper.amend(finishDrained)
+  await discardAfterCancel(options, keeper)
+}
+
+async function commitPermitted(
+  options: JobCoordinatorOptions,
+  keeper: HeadKeeper,
+  permitted: ManifestRef,
+): Promise<void> {
   const { graph, job, environment, files } = options
   const unused = () => undefined
   const commits = new Commits({
@@ -21,8 +35,13 @@ export async function finishCommits(options: JobCoordinatorOptions, keeper: Head
     onOvertaken: unused,
     onBroken: unused,
   })
-  await commits.commitWithoutWriters(await readPermittedCommits(options, head.unconfirmed))
-  await commits.confirmAmending(head.unconfirmed.id)
+  await commits.commitWithoutWriters(await readPermittedCommits(options, permitted))
+  await commits.confirmAmending(permitted.id)
+}
+
+/** Of the newest HEAD: a later start may have begun meanwhile. */
+function finishDrained(head: Head): Head {
+  return head.unconfirmed === undefined && drainedStopOf(head.end) !== undefined ? finish(head) : head
 }
 
 /** The end is written and stays, whatever becomes of the commits: they stand in HEAD, and are tried by whoever is started for it again. */

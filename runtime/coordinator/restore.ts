@@ -2,27 +2,30 @@
 // taken in its place (rule 7, B12).
 
 import { within } from '../base/deadline.ts'
-import type { Environment } from '../base/environment.ts'
 import { MillraceError, invariant } from '../base/errors.ts'
 import { subtaskIndex, taskKey } from '../base/ids.ts'
 import type { CheckpointId, TaskKey, VertexId } from '../base/ids.ts'
 import { assignRestore, committablesOf } from '../checkpoint/assignment.ts'
 import type { SubtaskAssignment } from '../checkpoint/assignment.ts'
-import type { Committable, SnapshotReader, SubtaskSnapshot } from '../checkpoint/contract.ts'
+import type { Committable, SubtaskSnapshot } from '../checkpoint/contract.ts'
+import { withAbsoluteHandles } from '../checkpoint/handles.ts'
 import { decodeManifest } from '../checkpoint/manifest.ts'
 import type { Manifest } from '../checkpoint/manifest.ts'
 import type { RestoredOperator } from '../control/contract.ts'
 import type { JobGraph } from '../job/contract.ts'
-import type { ObjectStore } from '../storage/contract.ts'
+import type { ForeignObjects } from '../storage/contract.ts'
+import { storageError } from '../storage/errors.ts'
 import { restorePointOf } from '../storage/head.ts'
 import type { Head, ManifestRef } from '../storage/head-contract.ts'
+import { isAbsoluteKey } from '../storage/paths.ts'
+import type { JobCoordinatorOptions } from './coordinator-contract.ts'
 import type { EnumeratorState } from './enumerators.ts'
 import { coordinatorError } from './errors.ts'
 
 const readTriesMax = 6
 const firstPauseMs = 200
 /** One answer of the store. */
-const readDeadlineMs = 60_000
+export const readDeadlineMs = 60_000
 
 export interface RestorePlan {
   /** The restore point's id; undefined: empty. */
@@ -36,23 +39,22 @@ export interface RestorePlan {
   readonly committablesWithoutWriter: ReadonlyMap<string, readonly Committable[]>
 }
 
-export interface RestoreSources {
-  readonly graph: JobGraph
-  readonly store: ObjectStore
-  readonly snapshotReader: SnapshotReader
-  readonly environment: Environment
-}
+export type ManifestSources = Pick<JobCoordinatorOptions, 'store' | 'foreign' | 'environment'>
+
+export type RestoreSources = ManifestSources & Pick<JobCoordinatorOptions, 'graph' | 'snapshotReader' | 'restore'>
 
 export async function readRestorePoint(sources: RestoreSources, head: Head): Promise<RestorePlan> {
   const point = restorePointOf(head)
   if (point.kind === 'empty') return emptyPlan(sources.graph)
-  const { graph, environment, snapshotReader } = sources
+  const { graph, environment, snapshotReader, restore } = sources
   const manifest = await readManifest(sources, point.manifest)
   const assignment = assignRestore(manifest, graph, {
-    allowNonRestoredState: false,
+    allowNonRestoredState: restore?.allowNonRestoredState ?? false,
     commitsConfirmed: head.unconfirmed === undefined,
     planted: environment.planted,
   })
+  const { dropped } = assignment
+  if (dropped.length > 0) environment.log('warn', 'state was dropped, as allowed', { uids: dropped })
   const enumerators = new Map<string, EnumeratorState>()
   for (const [uid, { codec, handle }] of assignment.enumerators) {
     enumerators.set(uid, { codec, bytes: await snapshotReader.read(handle) })
@@ -91,15 +93,17 @@ export async function readPermittedCommits(
   return committablesOf(await readManifest(sources, permitted))
 }
 
-async function readManifest({ store, environment }: RestoreSources, ref: ManifestRef): Promise<Manifest> {
+/** Handles of a manifest outside of the job's store come back absolute. */
+export async function readManifest(sources: ManifestSources, ref: ManifestRef): Promise<Manifest> {
+  const { environment } = sources
   for (let tries = 1, pauseMs = firstPauseMs; ; tries++, pauseMs *= 2) {
     try {
       const late = () => coordinatorError('MR-O21', `${ref.path}: no answer within ${readDeadlineMs} ms.`)
-      const bytes = await within(environment.clock, readDeadlineMs, store.read(ref.path), late)
+      const bytes = await within(environment.clock, readDeadlineMs, storeOf(ref.path, sources).read(ref.path), late)
       if (bytes === undefined) throw coordinatorError('MR-O18', `At ${ref.path}.`)
       const manifest = decodeManifest(bytes, ref.path)
       invariant(manifest.id === ref.id, `${ref.path} holds snapshot ${manifest.id}, HEAD says ${ref.id}`)
-      return manifest
+      return isAbsoluteKey(ref.path) ? withAbsoluteHandles(manifest, ref.path) : manifest
     } catch (error) {
       // Also what looks final is read again: a store may answer from a stale copy.
       environment.log('warn', 'the restore point could not be read', { path: ref.path, tries, error: String(error) })
@@ -107,6 +111,14 @@ async function readManifest({ store, environment }: RestoreSources, ref: Manifes
       await new Promise<void>((resolve) => environment.clock.timer(pauseMs, resolve))
     }
   }
+}
+
+/** Where an object is read: in the job's own store, or outside of it. Throws MR-S04 where that is not given. */
+export function storeOf(key: string, { store, foreign }: Pick<ManifestSources, 'store' | 'foreign'>): ForeignObjects {
+  if (!isAbsoluteKey(key)) return store
+  if (foreign === undefined)
+    throw storageError('MR-S04', `${key} lies outside of the job's store, which is all that is read here.`)
+  return foreign
 }
 
 /** The store did answer: what it holds is not what HEAD names. Neither a restart nor time mends that. */

@@ -62,9 +62,9 @@ describe('chaining', () => {
     expect(source?.chain[0]?.outputs).toEqual([{ tag: undefined, to: 'chained', operator: 1 }])
     expect(source?.chain[1]?.outputs).toEqual([{ tag: undefined, to: 'edge', edge: 0 }])
     expect([source?.inputs, source?.outputs, worst?.inputs, worst?.outputs]).toEqual([[], [0], [0], [1]])
-    expect(worst?.keySelector?.({ origin: 'SFO' })).toBe('SFO')
+    expect(worst?.keySelectors[0]?.({ origin: 'SFO' })).toBe('SFO')
     expect(graph.edges[0]?.keySelector?.({ origin: 'SFO' })).toBe('SFO')
-    expect(source?.keySelector).toBeUndefined()
+    expect(source?.keySelectors[0]).toBeUndefined()
     expect(source?.name).toBe('flights → map')
   })
 
@@ -182,7 +182,51 @@ describe('chaining', () => {
   })
 })
 
+describe('the max parallelism of an operator', () => {
+  const keyed = (env: JobEnvironment) =>
+    flights(env)
+      .keyBy(({ origin }) => origin)
+      .reduce((left) => left)
+      .uid('latest')
+      .maxParallelism(16)
+
+  it('is that of its vertex; what follows and says nothing of its own is chained to it', () => {
+    const graph = graphOf((env) => void keyed(env).sinkTo(plainSink()).uid('out'))
+    expect(graph.vertices.map(({ id, maxParallelism, chain }) => [id, maxParallelism, chain.length])).toEqual([
+      ['flights', 128, 1],
+      ['latest', 16, 2],
+    ])
+    expect(graph.hash).not.toBe(graphOf((env) => void keyed(env).maxParallelism(8).sinkTo(plainSink()).uid('out')).hash)
+  })
+
+  it('cuts the chain where another one is asked for, and bounds the parallelism', () => {
+    const graph = graphOf(
+      (env) =>
+        void keyed(env)
+          .map((flight) => flight)
+          .uid('other')
+          .maxParallelism(32)
+          .sinkTo(plainSink())
+          .uid('out'),
+    )
+    expect(graph.vertices.map(({ id }) => id)).toEqual(['flights', 'latest', 'other'])
+    expect(() => graphOf((env) => void keyed(env).sinkTo(plainSink()), { parallelism: 17 })).toThrow(/MR-J06/)
+    expect(() => graphOf((env) => void keyed(env).maxParallelism(0).sinkTo(plainSink()))).toThrow(/MR-J08/)
+  })
+})
+
 describe('settings', () => {
+  it('take the max parallelism that a manifest says rather than the job’s, and keep to its range', () => {
+    const job = defineJob((env) => {
+      env.config.maxParallelism = 16
+      flights(env).sinkTo(plainSink())
+    })
+    const maxOf = (maxParallelism?: number): number => buildGraph(job, { maxParallelism }).vertices[0]!.maxParallelism
+    expect([maxOf(), maxOf(64)]).toEqual([16, 64])
+    expect(() => maxOf(0)).toThrow(/MR-J08/)
+    expect(() => buildGraph(job, { parallelism: 5, maxParallelism: 4 })).toThrow(/MR-J06 .*the most is 4/)
+  })
+
   it('have the documented defaults, which the job and then the caller change', () => {
     const job = defineJob((env) => {
       env.config.checkpointIntervalMs = 1_000
@@ -193,6 +237,8 @@ describe('settings', () => {
     const { settings, vertices, name } = buildGraph(job, { settings: { retained: 7 }, name: 'job.ts' })
     expect(settings).toEqual({
       checkpointIntervalMs: 1_000,
+      checkpointMode: 'exactly-once',
+      onCancellation: 'retain',
       checkpointTimeoutMs: 600_000,
       minPauseMs: 0,
       tolerableFailures: Number.POSITIVE_INFINITY,

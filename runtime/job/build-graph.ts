@@ -23,12 +23,15 @@ import { RecordingEnvironment } from './job-environment.ts'
 import { settingsOf } from './settings.ts'
 import { settleNodes } from './settle-nodes.ts'
 import type { SettledNode } from './settle-nodes.ts'
+import type { StreamInput } from './stream-node.ts'
 
 export interface BuildOptions {
   /** Of operators that do not set theirs; wins over env.config.parallelism. */
   readonly parallelism?: number | undefined
   /** When neither says anything; 1 by default. */
   readonly parallelismDefault?: number
+  /** Wins over env.config.maxParallelism. */
+  readonly maxParallelism?: number | undefined
   /** As given by the user; checked by the job's schema. */
   readonly args?: unknown
   /** For jobs that do not name themselves. */
@@ -45,11 +48,12 @@ export function buildGraph(job: Job, options: BuildOptions): JobGraph {
   const name = job.name ?? options.name ?? 'job'
   const env = new RecordingEnvironment(options.job ?? name)
   run(job, env, args)
-  const settings = settingsOf(env.config, options.settings)
-  const { maxParallelism } = env.config
+  const maxParallelism = options.maxParallelism ?? env.config.maxParallelism
+  const config = { ...env.config, maxParallelism }
+  const settings = settingsOf(config, options.settings)
   const parallelism = options.parallelism ?? env.config.parallelism ?? options.parallelismDefault ?? 1
-  const nodes = settleNodes(env.nodes, { config: env.config, autoUid: settings.autoUid, parallelism })
-  const { vertices, edges } = writeDown(nodes, maxParallelism, settings)
+  const nodes = settleNodes(env.nodes, { config, autoUid: settings.autoUid, parallelism })
+  const { vertices, edges } = writeDown(nodes, settings)
   const hash = graphHash({ vertices, edges, maxParallelism, args, states: statesOf(nodes) })
   return { name, maxParallelism, vertices, edges, hash, settings }
 }
@@ -84,7 +88,7 @@ interface Written {
   readonly edges: JobEdge[]
 }
 
-function writeDown(nodes: readonly SettledNode[], maxParallelism: number, settings: JobSettings): Written {
+function writeDown(nodes: readonly SettledNode[], settings: JobSettings): Written {
   const chains = chainsOf(nodes)
   const chainOf = new Map(chains.flatMap((chain) => chain.members.map((member) => [member, chain] as const)))
   const edges: JobEdge[] = []
@@ -104,6 +108,7 @@ function writeDown(nodes: readonly SettledNode[], maxParallelism: number, settin
           id: edge,
           source: vertexId(chainOf.get(producer)!.members[0]!.uid),
           target: vertexId(member.uid),
+          input: input.second === true ? 1 : 0,
           partitioning: partitioningOf(input.partitioning, isForward(input, producer, member)),
           keySelector: input.keySelector,
           type: input.type,
@@ -114,19 +119,18 @@ function writeDown(nodes: readonly SettledNode[], maxParallelism: number, settin
     }
   }
   const vertices = chains.map((chain) =>
-    vertexOf(chain, { inputs: inputs.get(chain)!, targets, maxParallelism, settings }),
+    vertexOf(chain, { inputs: inputs.get(chain)!, targets, settings }),
   )
   return { vertices, edges }
 }
 
-function partitioningOf(asked: 'rebalance' | 'hash' | undefined, forward: boolean): Partitioning {
+function partitioningOf(asked: StreamInput['partitioning'], forward: boolean): Partitioning {
   return asked ?? (forward ? 'forward' : 'rebalance')
 }
 
 interface VertexParts {
   readonly inputs: readonly EdgeId[]
   readonly targets: ReadonlyMap<SettledNode, readonly OutputTarget[]>
-  readonly maxParallelism: number
   readonly settings: JobSettings
 }
 
@@ -137,17 +141,25 @@ function vertexOf(chain: Chain, parts: VertexParts): JobVertex {
     id: vertexId(head.uid),
     name: chain.members.map((member) => member.name).join(' → '),
     parallelism: head.parallelism,
-    maxParallelism: parts.maxParallelism,
+    maxParallelism: head.maxParallelism,
     slotSharingGroup: head.slotSharingGroup,
     chain: chain.members.map((member) => operatorOf(member, parts.targets.get(member)!, parts.settings)),
-    keySelector: head.node.spec.inputs[0]?.keySelector,
+    keySelectors: keySelectorsOf(head.node.spec.inputs),
     inputs: parts.inputs,
     outputs: outputs.flatMap((target) => (target.to === 'edge' ? [target.edge] : [])),
   }
 }
 
+/** Unions feed one input with several streams, all dealt out by the same function. */
+function keySelectorsOf(inputs: readonly StreamInput[]): JobVertex['keySelectors'] {
+  const first = inputs.find((input) => input.second !== true)
+  const second = inputs.find((input) => input.second === true)
+  return second === undefined ? [first?.keySelector] : [first?.keySelector, second.keySelector]
+}
+
 function operatorOf(node: SettledNode, outputs: readonly OutputTarget[], settings: JobSettings): ChainedOperator {
-  return { uid: node.uid, uidGiven: node.uidGiven, name: node.name, factory: factoryOf(node, settings), outputs }
+  const { states } = node.node.spec
+  return { uid: node.uid, uidGiven: node.uidGiven, name: node.name, factory: factoryOf(node, settings), outputs, states }
 }
 
 function factoryOf(node: SettledNode, settings: JobSettings): OperatorFactory {

@@ -32,11 +32,13 @@ export function chainsOf(nodes: readonly SettledNode[]): Chain[] {
 function chainableProducer(node: SettledNode, nodes: readonly SettledNode[]): SettledNode | undefined {
   const { inputs } = node.node.spec
   // Several inputs meet in an input gate, with its alignment and its minimum of watermarks.
-  if (inputs.length !== 1) return undefined
+  if (inputs.length !== 1 || inputs[0]!.second === true) return undefined
   const producer = nodes[inputs[0]!.node.index]!
   const joined =
     isForward(inputs[0]!, producer, node) &&
     producer.slotSharingGroup === node.slotSharingGroup &&
+    // Only what begins a chain has key groups; one that says nothing of their number joins any chain.
+    (node.node.options.maxParallelism === undefined || producer.maxParallelism === node.maxParallelism) &&
     producer.node.options.chaining &&
     node.node.options.chaining
   return joined ? producer : undefined

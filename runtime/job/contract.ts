@@ -3,6 +3,7 @@
 import type { EdgeId, VertexId } from '../base/ids.ts'
 import type { OperatorFactory } from '../operators/contract.ts'
 import type { Key, TypeInfo } from '../record/contract.ts'
+import type { StateDescriptor } from '../state/contract.ts'
 
 /** forward: subtask i to i (equal parallelism). rebalance: round robin. hash: by key group. broadcast: a copy to each. */
 export type Partitioning = 'forward' | 'rebalance' | 'hash' | 'broadcast'
@@ -19,6 +20,8 @@ export interface ChainedOperator {
   readonly name: string
   readonly factory: OperatorFactory
   readonly outputs: readonly OutputTarget[]
+  /** Keyed state that it declares, which a restore point is checked against before anything runs. */
+  readonly states?: readonly StateDescriptor[]
 }
 
 export interface JobVertex {
@@ -29,8 +32,8 @@ export interface JobVertex {
   readonly slotSharingGroup: string
   /** Topological order: [0] reads the input (or is the source); chained targets have larger indices. */
   readonly chain: readonly ChainedOperator[]
-  /** Set when the first operator follows a keyBy. */
-  readonly keySelector: ((value: unknown) => Key) | undefined
+  /** By the first operator's inputs (one or two): how its key is told from a record; undefined where the input is not keyed. Keyed state needs one. */
+  readonly keySelectors: readonly (((value: unknown) => Key) | undefined)[]
   readonly inputs: readonly EdgeId[]
   readonly outputs: readonly EdgeId[]
 }
@@ -39,6 +42,8 @@ export interface JobEdge {
   readonly id: EdgeId
   readonly source: VertexId
   readonly target: VertexId
+  /** Which of the target's inputs it feeds: 0, or 1 for the second of a connected operator. */
+  readonly input: 0 | 1
   readonly partitioning: Partitioning
   readonly keySelector: ((value: unknown) => Key) | undefined
   readonly type: TypeInfo<unknown>
@@ -55,8 +60,14 @@ export interface JobGraph {
   readonly settings: JobSettings
 }
 
+/** at-least-once: checkpoints block no channel, and records behind a barrier may be in the snapshot and come again (rule 13). */
+export type CheckpointMode = 'exactly-once' | 'at-least-once'
+
 export interface JobSettings {
   readonly checkpointIntervalMs: number | undefined
+  readonly checkpointMode: CheckpointMode
+  /** Of checkpoints when the job is cancelled; savepoints always stay. */
+  readonly onCancellation: 'retain' | 'delete'
   readonly checkpointTimeoutMs: number
   readonly minPauseMs: number
   readonly tolerableFailures: number

@@ -78,6 +78,13 @@ export const jobErrors = {
     retry: false,
     remedy: 'Use only streams that come from the env given to this job function.',
   },
+  'MR-J13': {
+    meaning: 'These two streams cannot be connected or joined.',
+    who: 'user',
+    retry: false,
+    remedy:
+      'connect takes a broadcast stream, or a stream that is keyed as its other side is: key both by keyBy, or neither; intervalJoin takes two keyed streams, join and coGroup two that are not and windows.',
+  },
 } as const
 
 export const jobError = errorsOf(jobErrors)

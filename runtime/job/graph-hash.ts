@@ -25,16 +25,18 @@ export function graphHash(graph: HashedGraph): string {
     vertices: graph.vertices.map((vertex) => ({
       id: vertex.id,
       parallelism: vertex.parallelism,
+      ...(vertex.maxParallelism === graph.maxParallelism ? {} : { maxParallelism: vertex.maxParallelism }),
       chain: vertex.chain.map(({ uid, outputs }) => ({
         uid,
         outputs,
         states: (graph.states.get(uid) ?? []).map(coveredState),
       })),
     })),
-    edges: graph.edges.map(({ id, source, target, partitioning, type }) => ({
+    edges: graph.edges.map(({ id, source, target, input, partitioning, type }) => ({
       id,
       source,
       target,
+      ...(input === 0 ? {} : { input }),
       partitioning,
       type: type.row.description.fingerprint,
     })),

@@ -5,8 +5,16 @@ import type { Key } from '../record/contract.ts'
 import { operatorError } from '../operators/errors.ts'
 import { isPromise } from '../operators/user-code.ts'
 import { jobError } from './errors.ts'
+import { callerLocation } from './location.ts'
+import type { StreamInput } from './stream-node.ts'
 
-/** Throws MR-J09 for undefined, NaN, null or an object, naming the place of the keyBy; called by partitioners and by the keyed task. */
+/** Dealt out by what the user's function makes of a record; errors name the place where it was given. */
+export function keyedInputs(inputs: readonly StreamInput[], selector: (value: never) => unknown): StreamInput[] {
+  const keySelector = checkedKeySelector(selector as (value: unknown) => unknown, callerLocation())
+  return inputs.map((input) => ({ ...input, partitioning: 'hash', keySelector }))
+}
+
+/** Throws MR-J09 for undefined, NaN, null or an object, naming its place; called by partitioners and by the keyed task. */
 export function checkedKeySelector(selector: (value: unknown) => unknown, location: string): (value: unknown) => Key {
   return (value) => {
     let key: unknown
@@ -18,7 +26,7 @@ export function checkedKeySelector(selector: (value: unknown) => unknown, locati
     }
     if (typeof key === 'string' || isKey(key)) return key
     if (isPromise(key)) throw operatorError('MR-J51', `The key selector at ${location}.`)
-    throw jobError('MR-J09', `keyBy at ${location} gave ${show(key)}.`)
+    throw jobError('MR-J09', `The key selector at ${location} gave ${show(key)}.`)
   }
 }
 

@@ -1,5 +1,6 @@
 // A stream dealt out by key: what needs state begins here.
 
+import type { BroadcastDeclaration } from '../operators/broadcast-state.ts'
 import { KeyedProcessOperator } from '../operators/keyed-process.ts'
 import type { AnyKeyedProcessFunction, KeyedProcessFunction, StateDeclaration } from '../operators/keyed-process.ts'
 import { RollingAggregateOperator, rollingAggregateState } from '../operators/rolling-aggregate.ts'
@@ -9,7 +10,13 @@ import type { StreamSchema } from '../operators/stream-schema.ts'
 import type { WindowAssigner } from '../operators/window-assigner.ts'
 import type { TypeInfo } from '../record/contract.ts'
 import type { AggregateFunction, DeepReadonly, StateDescriptor } from '../state/contract.ts'
+import { BroadcastStream, KeyedBroadcastConnectedStream } from './broadcast-stream.ts'
 import { commonType } from './common-type.ts'
+import { jobError } from './errors.ts'
+import { IntervalJoin } from './interval-joined-stream.ts'
+import { KeyedConnectedStreams } from './keyed-connected-stream.ts'
+import type { KeyedConnectedParts } from './keyed-connected-stream.ts'
+import { callerLocation } from './location.ts'
 import { aggregateFunctions, functionsOf } from './stream-builder.ts'
 import type { StreamBuilder, UserFunctions } from './stream-builder.ts'
 import type { StreamInput } from './stream-node.ts'
@@ -23,10 +30,14 @@ export interface AggregateOptions<Accumulator, Result> {
   readonly schema?: StreamSchema<Result>
 }
 
+declare const key: unique symbol
+
 export class KeyedStream<K, T> {
   readonly #builder: StreamBuilder
   readonly #inputs: readonly StreamInput[]
   readonly #functions: UserFunctions
+  /** Holds K in the type; never set. */
+  declare readonly [key]: K
 
   constructor(builder: StreamBuilder, inputs: readonly StreamInput[], functions: UserFunctions) {
     this.#builder = builder
@@ -79,9 +90,34 @@ export class KeyedStream<K, T> {
     })
   }
 
-  /** Event-time windows of each key. */
+  /** Windows of each key: of event time, of the wall clock, sessions, or one for all time. */
   window(assigner: WindowAssigner): WindowedStream<K, T> {
     return new WindowedStream({ builder: this.#builder, inputs: this.#inputs, functions: this.#functions, assigner })
+  }
+
+  /** One operator for both streams, with a function for each; with a keyed one, both have the state and timers of the key. Its event time is the smaller of both. */
+  connect<Rule, Broadcast extends BroadcastDeclaration>(
+    broadcast: BroadcastStream<Rule, Broadcast>,
+  ): KeyedBroadcastConnectedStream<K, T, Rule, Broadcast>
+  connect<Other>(other: KeyedStream<K, Other>): KeyedConnectedStreams<K, T, Other>
+  connect(other: unknown): unknown {
+    if (other instanceof BroadcastStream) {
+      const parts = { builder: this.#builder, first: this.#inputs, functions: this.#functions }
+      return new KeyedBroadcastConnectedStream({ ...parts, second: other.inputs, declared: other.declared })
+    }
+    return new KeyedConnectedStreams(this.#with(other, 'connect'))
+  }
+
+  /** Pairs of records of one key that are near each other in event time. */
+  intervalJoin<Other>(other: KeyedStream<K, Other>): IntervalJoin<K, T, Other> {
+    return new IntervalJoin(this.#with(other, 'intervalJoin'))
+  }
+
+  #with(other: unknown, call: string): KeyedConnectedParts {
+    if (!(other instanceof KeyedStream))
+      throw jobError('MR-J13', `${call} at ${callerLocation()} was given no keyed stream.`)
+    const functions = { ...this.#functions, 'keyBy of the other stream': other.#functions.keyBy }
+    return { builder: this.#builder, first: this.#inputs, second: other.#inputs, functions }
   }
 
   #operator<Out>(step: {

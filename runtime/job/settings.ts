@@ -1,12 +1,16 @@
 // env.config: what a job says about its checkpoints, restarts and limits, with the defaults.
 
-import type { JobSettings, RestartStrategySettings } from './contract.ts'
+import type { CheckpointMode, JobSettings, RestartStrategySettings } from './contract.ts'
 import { jobError } from './errors.ts'
 
 /** Set in the job function: `env.config.checkpointIntervalMs = 5_000`. */
 export interface JobConfig {
   /** From one trigger to the next, ms; undefined: no periodic checkpoints. Default 10 s. */
   checkpointIntervalMs: number | undefined
+  /** Default exactly-once. at-least-once: no alignment; after a failure records may count twice. Savepoints are exact in both. */
+  checkpointMode: CheckpointMode
+  /** What becomes of the checkpoints when the job is cancelled. Default retain. */
+  onCancellation: 'retain' | 'delete'
   /** A checkpoint not complete by then is aborted. Default 10 min. */
   checkpointTimeoutMs: number
   /** Between the end of one snapshot and the next trigger. Default 0. */
@@ -38,6 +42,8 @@ export interface JobConfig {
 export function defaultConfig(): JobConfig {
   return {
     checkpointIntervalMs: 10_000,
+    checkpointMode: 'exactly-once',
+    onCancellation: 'retain',
     checkpointTimeoutMs: 600_000,
     minPauseMs: 0,
     tolerableFailures: Number.POSITIVE_INFINITY,
@@ -76,7 +82,9 @@ export function settingsOf(config: JobConfig, overrides: Partial<JobSettings> = 
   check('bufferTimeoutMs', settings.bufferTimeoutMs, { min: 0 })
   check('commitDeadlineMs', settings.commitDeadlineMs, { min: 1 })
   check('channelDeadlineMs', settings.channelDeadlineMs, { min: 1 })
-  check('maxParallelism', maxParallelism, { min: 1, max: 32_768 })
+  checkMaxParallelism('env.config.maxParallelism', maxParallelism)
+  checkOneOf('checkpointMode', settings.checkpointMode, ['exactly-once', 'at-least-once'])
+  checkOneOf('onCancellation', settings.onCancellation, ['retain', 'delete'])
   checkOneOf('failoverStrategy', settings.failoverStrategy, ['region', 'full'])
   checkRestartStrategy(settings.restartStrategy)
   return settings
@@ -130,6 +138,12 @@ function checkRestartStrategy(strategy: RestartStrategySettings): void {
 function checkOneOf(name: string, value: unknown, allowed: readonly unknown[]): void {
   if (!allowed.includes(value))
     throw jobError('MR-J08', `env.config.${name} is ${String(value)}; it must be ${allowed.join(' or ')}.`)
+}
+
+/** Throws MR-J08. `what` names the setting. */
+export function checkMaxParallelism(what: string, value: number): void {
+  if (Number.isSafeInteger(value) && value >= 1 && value <= 32_768) return
+  throw jobError('MR-J08', `${what} is ${String(value)}; it must be a whole number from 1 to 32768.`)
 }
 
 function check(name: string, value: number, range: { readonly min: number; readonly max?: number }): void {

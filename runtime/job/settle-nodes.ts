@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto'
 import { jobError } from './errors.ts'
+import { checkMaxParallelism } from './settings.ts'
 import type { JobConfig } from './settings.ts'
 import type { StreamNode } from './stream-node.ts'
 
@@ -11,6 +12,7 @@ export interface SettledNode {
   readonly uidGiven: boolean
   readonly name: string
   readonly parallelism: number
+  readonly maxParallelism: number
   readonly slotSharingGroup: string
 }
 
@@ -28,20 +30,27 @@ export function settleNodes(nodes: readonly StreamNode[], options: SettleOptions
   const settled: SettledNode[] = []
   const uids = new Map<string, StreamNode>()
   for (const node of nodes) {
-    const { uid: given, name, parallelism = options.parallelism } = node.options
+    const { uid: given, name, parallelism = options.parallelism, maxParallelism = options.config.maxParallelism } =
+      node.options
     if (given === undefined && node.spec.stateful && !options.autoUid) throw jobError('MR-J03', `${place(node)}.`)
     const uid = given ?? generatedUid(node, settled, uids)
     if (!/^[A-Za-z0-9._-]{1,100}$/.test(uid)) throw jobError('MR-J05', `'${uid}' of ${place(node)}.`)
     const other = uids.get(uid)
     if (other !== undefined) throw jobError('MR-J04', `'${uid}' of ${place(node)} and of ${place(other)}.`)
     uids.set(uid, node)
-    if (!Number.isSafeInteger(parallelism) || parallelism < 1 || parallelism > options.config.maxParallelism)
-      throw jobError(
-        'MR-J06',
-        `${String(parallelism)} of ${place(node)}; the most is ${options.config.maxParallelism}.`,
-      )
+    checkMaxParallelism(`maxParallelism of ${place(node)}`, maxParallelism)
+    if (!Number.isSafeInteger(parallelism) || parallelism < 1 || parallelism > maxParallelism)
+      throw jobError('MR-J06', `${String(parallelism)} of ${place(node)}; the most is ${maxParallelism}.`)
     const slotSharingGroup = node.options.slotSharingGroup ?? inheritedGroup(node, settled)
-    settled.push({ node, uid, uidGiven: given !== undefined, name: name ?? uid, parallelism, slotSharingGroup })
+    settled.push({
+      node,
+      uid,
+      uidGiven: given !== undefined,
+      name: name ?? uid,
+      parallelism,
+      maxParallelism,
+      slotSharingGroup,
+    })
   }
   return settled
 }
@@ -70,6 +79,8 @@ function generatedUid(
     settled[input.node.index]!.uid,
     input.tag ?? null,
     input.partitioning ?? null,
+    // Only where there is one, so that uids of operators with one input stay what they were.
+    ...(input.second === true ? ['second'] : []),
   ])
   for (let place = 0; ; place++) {
     const digest = createHash('sha256')

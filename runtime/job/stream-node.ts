@@ -8,12 +8,14 @@ import type { JobSettings } from './contract.ts'
 
 /** One of a node's inputs: an output of another node and how its records are dealt out. */
 export interface StreamInput {
+  /** The operator's second input (connected streams); default the first. */
+  readonly second?: true
   readonly node: StreamNode
   /** undefined: the main output. */
   readonly tag: string | undefined
   readonly type: TypeInfo<unknown>
   /** undefined: forward where the parallelism is the same, else rebalance. */
-  readonly partitioning: 'rebalance' | 'hash' | undefined
+  readonly partitioning: 'rebalance' | 'hash' | 'broadcast' | undefined
   readonly keySelector: ((value: unknown) => Key) | undefined
 }
 
@@ -43,6 +45,7 @@ export interface NodeOptions {
   uid?: string
   name?: string
   parallelism?: number
+  maxParallelism?: number
   slotSharingGroup?: string
   chaining: boolean
 }

@@ -1,6 +1,9 @@
 // Streams as a job's author sees them. Functions get records deep-readonly: a record is immutable once emitted.
 
 import type { Sink } from '../connectors/contract.ts'
+import type { AsyncWork } from '../operators/async-operator.ts'
+import type { AsyncContext, AsyncOptions } from '../operators/async-options.ts'
+import type { BroadcastDeclaration } from '../operators/broadcast-state.ts'
 import { FilterOperator } from '../operators/filter.ts'
 import { FlatMapOperator } from '../operators/flat-map.ts'
 import { MapOperator } from '../operators/map.ts'
@@ -12,8 +15,14 @@ import { typeOfSchema } from '../operators/stream-schema.ts'
 import type { StreamSchema } from '../operators/stream-schema.ts'
 import type { Key, TypeInfo } from '../record/contract.ts'
 import type { DeepReadonly } from '../state/contract.ts'
+import { asyncSpec } from './async-spec.ts'
+import type { AsyncStepOptions } from './async-spec.ts'
+import { BroadcastConnectedStream, BroadcastStream } from './broadcast-stream.ts'
 import { commonType } from './common-type.ts'
-import { checkedKeySelector } from './key-selector.ts'
+import { ConnectedStreams } from './connected-stream.ts'
+import { jobError } from './errors.ts'
+import { UnkeyedJoin } from './joined-stream.ts'
+import { keyedInputs } from './key-selector.ts'
 import { KeyedStream } from './keyed-stream.ts'
 import { callerLocation } from './location.ts'
 import type { SinkHandle } from './sink-handle.ts'
@@ -27,6 +36,7 @@ export interface OutputOptions<Out> {
 }
 
 type Step = (value: unknown) => unknown
+type Awaitable<Value> = Value | PromiseLike<Value>
 
 declare const record: unique symbol
 
@@ -78,6 +88,41 @@ export class Stream<T> implements StreamOf<T> {
     return this.#step('process', options.schema, functionsOf(process, ['process']), () => new ProcessOperator(shared))
   }
 
+  /**
+   * One record for each, by a function that may await. Its queue is state: what has no result at a checkpoint is called again by a
+   * restart, so the function may be called more than once for a record. Without `await` in it, use map. Throws MR-J71.
+   */
+  mapAsync<Out>(
+    map: (value: DeepReadonly<T>, context: AsyncContext) => Awaitable<NoInfer<Out | DeepReadonly<Out>>>,
+    options: AsyncOptions<T, NoInfer<Out | DeepReadonly<Out>>> & { readonly schema: StreamSchema<Out> },
+  ): OperatorStream<Out>
+  mapAsync<Out>(
+    map: (value: DeepReadonly<T>, context: AsyncContext) => Awaitable<Out>,
+    options: AsyncOptions<T, NoInfer<Out>>,
+  ): OperatorStream<Out>
+  mapAsync<Out>(
+    map: (value: DeepReadonly<T>, context: AsyncContext) => unknown,
+    options: unknown = {},
+  ): OperatorStream<Out> {
+    return this.#async('mapAsync', map as AsyncWork['call'], options as AsyncStepOptions)
+  }
+
+  /** As mapAsync, with any number of records for each: what is awaited is an iterable of them. */
+  flatMapAsync<Out>(
+    flatMap: (value: DeepReadonly<T>, context: AsyncContext) => Awaitable<Iterable<NoInfer<Out | DeepReadonly<Out>>>>,
+    options: AsyncOptions<T, Iterable<NoInfer<Out | DeepReadonly<Out>>>> & { readonly schema: StreamSchema<Out> },
+  ): OperatorStream<Out>
+  flatMapAsync<Out>(
+    flatMap: (value: DeepReadonly<T>, context: AsyncContext) => Awaitable<Iterable<Out>>,
+    options: AsyncOptions<T, Iterable<NoInfer<Out>>>,
+  ): OperatorStream<Out>
+  flatMapAsync<Out>(
+    flatMap: (value: DeepReadonly<T>, context: AsyncContext) => unknown,
+    options: unknown = {},
+  ): OperatorStream<Out> {
+    return this.#async('flatMapAsync', flatMap as AsyncWork['call'], options as AsyncStepOptions)
+  }
+
   /** Both streams' records in one stream, in no order between them; its event time is the smaller of both. */
   union<Other>(...others: readonly StreamOf<Other>[]): Stream<T | Other> {
     const streams = others as readonly Stream<Other>[]
@@ -94,9 +139,36 @@ export class Stream<T> implements StreamOf<T> {
 
   /** All records of one key meet in one subtask, with state and timers of that key. */
   keyBy<const K extends Key>(selector: (value: DeepReadonly<T>) => K): KeyedStream<K, T> {
-    const keySelector = checkedKeySelector(selector as Step, callerLocation())
-    const inputs = this.inputs.map((input) => ({ ...input, partitioning: 'hash' as const, keySelector }))
-    return new KeyedStream(this.builder, inputs, { keyBy: selector })
+    return new KeyedStream(this.builder, keyedInputs(this.inputs, selector), { keyBy: selector })
+  }
+
+  /** Every record goes to all subtasks of the operator that the broadcast stream is connected with, which keeps what it wants of them in these states. */
+  broadcast<const Broadcast extends BroadcastDeclaration>(broadcast: Broadcast): BroadcastStream<T, Broadcast> {
+    return new BroadcastStream(this.inputs, broadcast)
+  }
+
+  /** One operator for both streams, with a function for each. Its event time is the smaller of both. */
+  connect<Rule, Broadcast extends BroadcastDeclaration>(
+    broadcast: BroadcastStream<Rule, Broadcast>,
+  ): BroadcastConnectedStream<T, Rule, Broadcast>
+  connect<Other>(other: StreamOf<Other>): ConnectedStreams<T, Other>
+  connect(other: unknown): unknown {
+    const parts = { builder: this.builder, first: this.inputs }
+    if (other instanceof BroadcastStream)
+      return new BroadcastConnectedStream({ ...parts, second: other.inputs, declared: other.declared })
+    return new ConnectedStreams({ ...parts, second: this.#inputsOfOther(other, 'connect') })
+  }
+
+  /** Pairs of records of one key in one window. */
+  join<Other>(other: StreamOf<Other>): UnkeyedJoin<'join', T, Other> {
+    const second = this.#inputsOfOther(other, 'join')
+    return new UnkeyedJoin('join', { builder: this.builder, first: this.inputs, second })
+  }
+
+  /** All records of one key in one window, those of each stream apart. */
+  coGroup<Other>(other: StreamOf<Other>): UnkeyedJoin<'coGroup', T, Other> {
+    const second = this.#inputsOfOther(other, 'coGroup')
+    return new UnkeyedJoin('coGroup', { builder: this.builder, first: this.inputs, second })
   }
 
   /** The stream's records must have all that the sink needs. */
@@ -114,6 +186,11 @@ export class Stream<T> implements StreamOf<T> {
     })
   }
 
+  #inputsOfOther(other: unknown, call: string): readonly StreamInput[] {
+    if (other instanceof Stream) return other.inputs
+    throw jobError('MR-J13', `${call} at ${callerLocation()} was given no plain stream.`)
+  }
+
   #step<Out>(
     kind: string,
     schema: StreamSchema<Out> | undefined,
@@ -125,6 +202,11 @@ export class Stream<T> implements StreamOf<T> {
       { kind, inputs: this.inputs, work: { kind: 'operator', create }, output, stateful: false, states: [] },
       functions,
     )
+  }
+
+  #async<Out>(kind: AsyncWork['kind'], call: AsyncWork['call'], options: AsyncStepOptions): OperatorStream<Out> {
+    const { spec, functions } = asyncSpec({ kind, call }, this.inputs, options)
+    return this.builder.operator<Out>(spec, functions)
   }
 
   #same(kind: string, functions: UserFunctions, create: () => FilterOperator): OperatorStream<T> {
@@ -166,6 +248,12 @@ export class OperatorStream<T> extends Stream<T> {
   /** Subtasks of the operator. Default: the job's. */
   parallelism(parallelism: number): this {
     this.#node.options.parallelism = parallelism
+    return this
+  }
+
+  /** Key groups of the operator's state; it cannot be restored under another number. Default: the job's. */
+  maxParallelism(maxParallelism: number): this {
+    this.#node.options.maxParallelism = maxParallelism
     return this
   }
 

@@ -1,14 +1,15 @@
-// Event-time windows of a keyed stream. A firing's records have the timestamp of the window's last millisecond.
+// Windows of a keyed stream. The results of event-time windows have the timestamp of the window's last millisecond.
 
 import { z } from 'zod'
 import type { OutputTag } from '../operators/output-tag.ts'
 import { typeOfSchema } from '../operators/stream-schema.ts'
 import type { StreamSchema } from '../operators/stream-schema.ts'
+import type { Trigger } from '../operators/trigger.ts'
 import { checkAllowedLateness } from '../operators/window-assigner.ts'
 import type { WindowAssigner } from '../operators/window-assigner.ts'
 import { aggregateContents, listContents, reduceContents } from '../operators/window-contents.ts'
 import type { WindowContents, WindowResultFunction } from '../operators/window-contents.ts'
-import { WindowOperator, windowState } from '../operators/window-operator.ts'
+import { windowWork } from '../operators/window-work.ts'
 import type { Key, TypeInfo } from '../record/contract.ts'
 import { typeInfoOf } from '../record/type-info.ts'
 import type { AggregateFunction, DeepReadonly } from '../state/contract.ts'
@@ -24,6 +25,7 @@ interface WindowedParts {
   readonly inputs: readonly StreamInput[]
   readonly functions: UserFunctions
   readonly assigner: WindowAssigner
+  readonly trigger?: Trigger
   readonly allowedLatenessMs?: number
   readonly lateTag?: string
 }
@@ -43,19 +45,24 @@ export class WindowedStream<K, T> {
     this.#parts = parts
   }
 
-  /** A window that has fired takes records for so much longer, and fires again for each. Default 0. */
+  /** When windows fire and are emptied, instead of once at their end. A global window needs one. */
+  trigger<State>(trigger: Trigger<T, State>): WindowedStream<K, T> {
+    return new WindowedStream({ ...this.#parts, trigger })
+  }
+
+  /** Of event-time windows. A window that has fired takes records for so much longer, and fires again for each. Default 0. */
   allowedLateness(allowedLatenessMs: number): WindowedStream<K, T> {
     return new WindowedStream({ ...this.#parts, allowedLatenessMs: checkAllowedLateness(allowedLatenessMs) })
   }
 
-  /** Where records go that are too late for all their windows; without it they are counted and dropped. Read them by `sideOutput`. */
+  /** Of event-time windows: where records go that are too late for all their windows; without it they are counted and dropped. Read them by `sideOutput`. */
   lateTo(tag: OutputTag<T>): WindowedStream<K, T> {
     return new WindowedStream({ ...this.#parts, lateTag: tag.name })
   }
 
   /**
    * Keeps one accumulator per window and emits the function's result, which must not be the accumulator itself. With `process`,
-   * what it makes of key, window and result instead.
+   * what it makes of key, window and result instead. Session windows need its `merge`.
    */
   aggregate<Accumulator, Result, Out>(
     aggregate: AggregateFunction<DeepReadonly<T>, Accumulator, Result>,
@@ -114,23 +121,20 @@ export class WindowedStream<K, T> {
   }
 
   #operator<Out>(contents: WindowContents, output: TypeInfo<unknown>, functions: UserFunctions): OperatorStream<Out> {
-    const { builder, inputs, assigner, allowedLatenessMs = 0, lateTag } = this.#parts
-    const create = (): WindowOperator => new WindowOperator({ assigner, contents, allowedLatenessMs, lateTag })
+    const { builder, inputs, assigner, trigger, allowedLatenessMs, lateTag } = this.#parts
+    const { create, states } = windowWork({ assigner, trigger, contents, allowedLatenessMs, lateTag })
+    const ofTrigger = trigger === undefined ? {} : functionsOf(trigger, triggerFunctions)
     return builder.operator<Out>(
-      {
-        kind: 'window',
-        inputs,
-        work: { kind: 'operator', create },
-        output,
-        stateful: true,
-        states: [windowState(assigner, contents)],
-      },
-      { ...this.#parts.functions, ...functions },
+      { kind: 'window', inputs, work: { kind: 'operator', create }, output, stateful: true, states },
+      { ...this.#parts.functions, ...functions, ...ofTrigger },
     )
   }
 }
 
-function listType(item: TypeInfo<unknown>): TypeInfo<unknown> {
+/** Of a Trigger. */
+export const triggerFunctions = ['onRecord', 'onEnd', 'onEventTime', 'onProcessingTime', 'onMerge', 'clear']
+
+export function listType(item: TypeInfo<unknown>): TypeInfo<unknown> {
   const name = `list of ${item.name}`
   return item.schema === undefined
     ? typeInfoOf<unknown>(name)

@@ -17,6 +17,12 @@ export const localErrors = {
     retry: true,
     remedy: 'Look for timers, event handlers or promises in the job that nobody awaits; the thread is started again.',
   },
+  'MR-L03': {
+    meaning: "The file with a running job's address cannot be read.",
+    who: 'user',
+    retry: false,
+    remedy: 'Look at the file; where the job does not run any more, it can be removed.',
+  },
 } as const satisfies Record<string, ErrorRow>
 
 export const localError = errorsOf(localErrors)

@@ -1,22 +1,33 @@
 // A whole job in one process tree: the coordinator here, its slots in threads, a directory as the store. No server.
 
+import { resolve } from 'node:path'
 import type { Environment } from '../base/environment.ts'
 import type { JobId } from '../base/ids.ts'
 import { SnapshotDownloader } from '../checkpoint/snapshot-reader.ts'
 import { SnapshotUploader } from '../checkpoint/snapshot-writer.ts'
 import { JobCoordinator } from '../coordinator/job-coordinator.ts'
-import type { CoordinatorObserver } from '../coordinator/coordinator-contract.ts'
+import type { CoordinatorObserver, RestoreRequest } from '../coordinator/coordinator-contract.ts'
 import { placeTasks } from '../coordinator/placement.ts'
 import { buildGraph } from '../job/build-graph.ts'
 import type { BuildOptions } from '../job/build-graph.ts'
 import type { JobGraph, JobSettings } from '../job/contract.ts'
 import type { Job } from '../job/define-job.ts'
 import { storageFailure } from '../storage/errors.ts'
+import { ForeignFiles } from '../storage/foreign-files.ts'
 import { decodeHead } from '../storage/head-format.ts'
 import { decideLocalIdentity } from '../storage/local-identity.ts'
 import type { LocalIdentity, NumberedFolder } from '../storage/local-identity.ts'
 import { attachLocalStores, openLocalStores } from '../storage/local-stores.ts'
-import { LOCAL_ROOT, joinPath, localJobId, localStoreFolder, parseLocalJobFolder } from '../storage/paths.ts'
+import {
+  joinPath,
+  localJobId,
+  localJobsFolder,
+  localStoreFolder,
+  manifestKeyIn,
+  parseLocalJobFolder,
+  snapshotPlace,
+} from '../storage/paths.ts'
+import type { SnapshotPlace } from '../storage/paths.ts'
 import { plannedFailpoints } from './failpoint-plan.ts'
 import type { FailpointPlan } from './failpoint-plan.ts'
 import { loadJob } from './job-module.ts'
@@ -24,6 +35,7 @@ import { NodeFiles } from './platform/node-files.ts'
 import { realEnvironment } from './platform/real-environment.ts'
 import type { LogSink } from './platform/real-environment.ts'
 import { ThreadSlots } from './platform/thread-slots.ts'
+import { findRestorePoint } from './restore-path.ts'
 
 export interface LocalJobOptions {
   /** Absolute. */
@@ -35,12 +47,30 @@ export interface LocalJobOptions {
   readonly parallelism: number | undefined
   /** When the job's config says nothing. */
   readonly parallelismDefault: number
+  /** Wins over the job's config. */
+  readonly maxParallelism?: number | undefined
   readonly settings: Partial<JobSettings>
+  /** undefined: the job goes on where it is, and nothing of it is dropped. */
+  readonly restore?: LocalRestore | undefined
   /** The working folder. */
   readonly folder: string
   readonly log: LogSink
   readonly failpoints: FailpointPlan
   readonly observer?: CoordinatorObserver
+}
+
+/** Where the job is to begin, and what it may leave behind there. */
+export interface LocalRestore {
+  /**
+   * A savepoint (anywhere) or a checkpoint (where its job has it): the folder, or the `_metadata` in it; relative to the working folder.
+   * It is only read, and needed until the first checkpoint of this job has completed. undefined: where HEAD says.
+   */
+  readonly from: string | undefined
+  /** A job that has begun goes on where it is: `from` is what a manifest says, for the first start of its job. */
+  readonly firstStartOnly?: boolean
+  /** As in RestoreRequest. */
+  readonly allowNonRestoredState: boolean
+  readonly allowDrained: boolean
 }
 
 export interface LocalJob {
@@ -53,8 +83,8 @@ export interface LocalJob {
 }
 
 /**
- * Loads and checks everything that can be checked before anything runs. `coordinator.run()` then runs it. When the job before it
- * ended with permitted commits that nobody confirmed, they are carried out here, by today's job file.
+ * Loads and checks everything that can be checked before anything runs. `coordinator.run()` then runs it. What the job before it left
+ * undone when it ended, such as permitted commits that nobody confirmed, is carried out here, by today's job file.
  */
 export async function prepareLocalJob(options: LocalJobOptions): Promise<LocalJob> {
   const { jobFile, name, folder, log, failpoints } = options
@@ -67,10 +97,36 @@ export async function prepareLocalJob(options: LocalJobOptions): Promise<LocalJo
   // Before the folders are read: what is wrong in the job file is said first, and leaves nothing behind.
   buildGraph(job, graphOptions(options, name))
   const folders = await jobFolders({ files, folder, name, environment })
-  const identity = decideLocalIdentity({ name, folders, from: false })
+  const from = options.restore?.from
+  const place = from === undefined ? undefined : snapshotPlace(resolve(folder, from))
+  const keyIn = place && ((id: JobId) => manifestKeyIn(storeFolderOf(folder, id), place))
+  const firstStartOnly = options.restore?.firstStartOnly === true
+  const identity = decideLocalIdentity({ name, folders, from: firstStartOnly ? undefined : keyIn })
   const world: LocalWorld = { options, environment, files, job }
-  if (identity.commitFirst !== undefined) await (await assemble(world, identity.commitFirst)).coordinator.run()
-  return { ...(await assemble(world, identity.job)), job, identity }
+  const restore = await restoreRequest(
+    world,
+    identity,
+    firstStartOnly && identity.begin !== 'fresh' ? undefined : place,
+  )
+  if (identity.finishFirst !== undefined) await (await assemble(world, identity.finishFirst)).coordinator.run()
+  return { ...(await assemble(world, identity.job, restore)), job, identity }
+}
+
+/** A start that goes on needs its restore point no more once it has a checkpoint: it may be gone, and is not looked at. */
+async function restoreRequest(
+  { options, environment, files }: LocalWorld,
+  { job, begin }: LocalIdentity,
+  place: SnapshotPlace | undefined,
+): Promise<RestoreRequest> {
+  const { allowNonRestoredState = false, allowDrained = false } = options.restore ?? {}
+  if (place === undefined || begin === 'resume') return { allowNonRestoredState, allowDrained }
+  const storeFolder = storeFolderOf(options.folder, job)
+  const { ref, committed } = await findRestorePoint({ place, storeFolder, files, environment })
+  return { from: ref, committed, allowNonRestoredState, allowDrained }
+}
+
+function storeFolderOf(folder: string, job: JobId): string {
+  return joinPath(folder, localStoreFolder(job))
 }
 
 interface LocalWorld {
@@ -83,10 +139,24 @@ interface LocalWorld {
 async function assemble(
   { options, environment, files, job }: LocalWorld,
   id: JobId,
+  restore?: RestoreRequest,
 ): Promise<Omit<LocalJob, 'job' | 'identity'>> {
-  const { jobFile, name, args, parallelism, parallelismDefault, settings, folder, log, failpoints, observer } = options
+  const {
+    jobFile,
+    name,
+    args,
+    parallelism,
+    parallelismDefault,
+    maxParallelism,
+    settings,
+    folder,
+    log,
+    failpoints,
+    observer,
+  } = options
   const graph = buildGraph(job, graphOptions(options, id))
-  const storeFolder = joinPath(folder, localStoreFolder(id))
+  const storeFolder = storeFolderOf(folder, id)
+  const foreign = new ForeignFiles(files)
   const stores = await openLocalStores({ files, folder: storeFolder, environment })
   const { slotCount } = placeTasks(graph)
   const slots = new ThreadSlots({
@@ -97,6 +167,7 @@ async function assemble(
       args,
       parallelism,
       parallelismDefault,
+      maxParallelism,
       settings,
       storeFolder,
       slotCount,
@@ -115,8 +186,10 @@ async function assemble(
     head: stores.head,
     slots,
     // The coordinator writes enumerators only; they have a small share of the room for inlined state.
-    snapshotWriter: new SnapshotUploader({ store: stores.objects, environment, writers: slotCount + 1 }),
-    snapshotReader: new SnapshotDownloader({ store: stores.objects, environment }),
+    snapshotWriters: new SnapshotUploader({ store: stores.objects, environment, writers: slotCount + 1 }),
+    snapshotReader: new SnapshotDownloader({ store: stores.objects, foreign, environment }),
+    foreign,
+    restore,
     observer: {
       ...observer,
       began: (head, restorePoint) => {
@@ -130,10 +203,10 @@ async function assemble(
 }
 
 function graphOptions(
-  { args, parallelism, parallelismDefault, settings, name }: LocalJobOptions,
+  { args, parallelism, parallelismDefault, maxParallelism, settings, name }: LocalJobOptions,
   job: string,
 ): BuildOptions {
-  return { args, parallelism, parallelismDefault, settings, name, job }
+  return { args, parallelism, parallelismDefault, maxParallelism, settings, name, job }
 }
 
 /** The job's folders with what their HEADs say; an unreadable one throws, it never counts as none. */
@@ -145,11 +218,11 @@ async function jobFolders(options: {
 }): Promise<NumberedFolder[]> {
   const { files, folder, name, environment } = options
   const numbered: NumberedFolder[] = []
-  for (const entry of await entriesOf(files, joinPath(folder, LOCAL_ROOT))) {
+  for (const entry of await entriesOf(files, joinPath(folder, localJobsFolder(name)))) {
     const number = parseLocalJobFolder(name, entry)
     if (number === undefined) continue
     const job: JobId = localJobId(name, number)
-    const storeFolder = joinPath(folder, localStoreFolder(job))
+    const storeFolder = storeFolderOf(folder, job)
     const { head: store } = attachLocalStores({ files, folder: storeFolder, environment })
     const read = await store.read()
     const head = read === undefined ? undefined : decodeHead(read.bytes, `HEAD ${read.version.token} in ${storeFolder}`)

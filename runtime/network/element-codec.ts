@@ -3,7 +3,7 @@
 import { checkpointId } from '../base/ids.ts'
 import { createReader } from '../record/bytes.ts'
 import type { BatchCodec, ByteReader, ByteWriter } from '../record/contract.ts'
-import type { ChannelItem, StreamEvent } from '../record/element.ts'
+import type { Barrier, ChannelItem, StreamEvent } from '../record/element.ts'
 import { networkError } from './errors.ts'
 
 const records = 0
@@ -11,7 +11,13 @@ const watermark = 1
 const status = 2
 const barrier = 3
 const end = 4
-const snapshotKinds = ['checkpoint', 'savepoint'] as const
+/** Places are on the wire: only to be added to. */
+const barrierKinds = [
+  { kind: 'checkpoint' },
+  { kind: 'savepoint' },
+  { kind: 'savepoint', halt: 'stop' },
+  { kind: 'savepoint', halt: 'drain' },
+] as const
 
 export interface PendingRecords {
   readonly values: readonly unknown[]
@@ -43,7 +49,7 @@ export function writeEvent(event: StreamEvent, writer: ByteWriter): void {
     case 'barrier':
       writer.u8(barrier)
       writer.i53(event.barrier.id)
-      writer.u8(snapshotKinds.indexOf(event.barrier.kind))
+      writer.u8(barrierKindOf(event.barrier))
       writer.f64(event.barrier.triggeredAtMs)
       writer.f64(event.barrier.alignedMs)
       break
@@ -79,7 +85,11 @@ export function readElement(codec: BatchCodec<unknown>, bytes: Uint8Array): Chan
 
 function readBarrier(reader: ByteReader): StreamEvent {
   const id = checkpointId(reader.i53())
-  const kind = snapshotKinds[reader.u8()]
+  const kind = barrierKinds[reader.u8()]
   if (kind === undefined) throw networkError('MR-W06', 'It is a barrier of an unknown kind.')
-  return { kind: 'barrier', barrier: { id, kind, triggeredAtMs: reader.f64(), alignedMs: reader.f64() } }
+  return { kind: 'barrier', barrier: { id, ...kind, triggeredAtMs: reader.f64(), alignedMs: reader.f64() } }
+}
+
+function barrierKindOf({ kind, halt }: Barrier): number {
+  return barrierKinds.findIndex((entry) => entry.kind === kind && ('halt' in entry ? entry.halt : undefined) === halt)
 }

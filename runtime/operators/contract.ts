@@ -8,6 +8,7 @@ import type { CodecDescription } from '../record/contract.ts'
 import type { DueTimer, KeyedStateBackend } from '../state/contract.ts'
 import type { FileSystem } from '../storage/contract.ts'
 import type { Sink, Source, WatermarkStrategy } from '../connectors/contract.ts'
+import type { UserMetrics } from './user-metrics-contract.ts'
 
 export interface Output<T> {
   emit(value: T, timestamp: number): void
@@ -29,6 +30,12 @@ export interface RestoredOperatorState {
   readonly items: readonly { readonly bytes: Uint8Array; readonly codec: CodecDescription }[]
 }
 
+/** An operator with records in flight (an async one) puts watermarks out itself, behind the results that they follow. */
+export interface HeldWatermarks {
+  /** Forwards event time behind everything emitted so far. */
+  forward(watermark: number): void
+}
+
 export interface OperatorContext {
   readonly task: TaskInfo
   readonly uid: string
@@ -36,6 +43,8 @@ export interface OperatorContext {
   readonly environment: Environment
   readonly files: FileSystem
   readonly metrics: MetricGroup
+  /** The job's own, of this operator. */
+  readonly userMetrics: UserMetrics
   /** Set for the operator that follows a keyBy; it is always the first of its chain. */
   readonly keyed: KeyedStateBackend | undefined
   /** By state name: this subtask's share, already redistributed. Empty map: nothing restored. */
@@ -44,6 +53,8 @@ export interface OperatorContext {
   readonly restoredCommittables: readonly Committable[]
   /** The operator's current event time; MIN_WATERMARK before any. */
   currentWatermark(): number
+  /** For operators with `holdsWatermarks`. */
+  readonly watermarks: HeldWatermarks
   /** Runs `mail` on this task's thread between records. After the task has ended it is dropped. */
   post(mail: () => void): void
   /** Fails the task with this error; for errors that arise outside a call (rule 22: surfaces before the acknowledgement). */
@@ -69,11 +80,19 @@ export interface StreamOperator<In = unknown, Out = unknown> {
   /** Restores and prepares. Outputs may be used from the first process() on. */
   open(context: OperatorContext, output: Output<Out>): void | Promise<void>
   process(value: In, timestamp: number): void
+  /** A record of the second input. Only a chain's first operator has one. */
+  processSecond?(value: unknown, timestamp: number): void
   /** A timer of the keyed backend; the key is set. */
   onTimer?(timer: DueTimer): void
   /** After all timers up to it have fired, before it is forwarded. */
   onWatermark?(watermark: number): void
-  /** All inputs have ended and the last watermark has passed: emit what is left. */
+  /** `onWatermark` forwards through `context.watermarks`, now or later; else the chain forwards when it returns. */
+  readonly holdsWatermarks?: true
+  /** False: give it no more records until `wake`; undefined: it always has room. Asked after each record. */
+  readonly ready?: boolean
+  /** Records or watermarks are in flight: idleness waits behind them, and so does the end. Their arrival is mail (`post`). */
+  readonly pending?: boolean
+  /** All inputs have ended and the last watermark has passed: emit what is left. Followers finish once nothing is `pending`. */
   finish?(): void
   /** The sync part is the call, the async part the promise. All writes before it must be durable or have thrown when it resolves. */
   snapshot?(checkpoint: CheckpointId): OperatorStatePart | Promise<OperatorStatePart>

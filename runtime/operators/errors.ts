@@ -13,7 +13,7 @@ export const operatorErrors = {
     meaning: 'A function of the job gave a promise where none is allowed.',
     who: 'user',
     retry: false,
-    remedy: 'Make it synchronous; an operator for asynchronous functions is not there yet.',
+    remedy: 'Make it synchronous, or await within mapAsync or flatMapAsync.',
   },
   'MR-J52': {
     meaning: 'A record was changed after it was emitted.',
@@ -29,16 +29,43 @@ export const operatorErrors = {
     remedy: 'Give the source a watermark strategy, such as monotonic((record) => record.time).',
   },
   'MR-J54': {
-    meaning: 'A window cannot have these sizes.',
+    meaning: 'A window or its trigger cannot have these sizes.',
     who: 'user',
     retry: false,
-    remedy: 'Sizes and slides are whole milliseconds above 0, offsets and allowed lateness whole milliseconds.',
+    remedy:
+      "Sizes, slides, gaps and intervals are whole milliseconds above 0, offsets and allowed lateness whole milliseconds, counts whole numbers above 0, and a time is 'event' or 'processing'.",
   },
   'MR-J55': {
     meaning: 'A function of the job gave something that it must not give.',
     who: 'user',
     retry: false,
-    remedy: 'filter gives a boolean, flatMap and the process function of a window give an iterable.',
+    remedy:
+      "filter gives a boolean, flatMap and the process function of a window give an iterable, a trigger gives 'continue', 'fire', 'purge' or 'fire and purge'.",
+  },
+  'MR-J56': {
+    meaning: 'Session windows become one when a record falls between them, and these cannot.',
+    who: 'user',
+    retry: false,
+    remedy: 'Give the aggregate a merge(left, right), and a trigger of your own an onMerge.',
+  },
+  'MR-J57': {
+    meaning: 'A global window has no end at which it could fire.',
+    who: 'user',
+    retry: false,
+    remedy: 'Say when it fires, for example by .trigger(purging(countTrigger(100))).',
+  },
+  'MR-J58': {
+    meaning: 'These windows have no late records.',
+    who: 'user',
+    retry: false,
+    remedy: 'Leave out allowedLateness and lateTo: they are for event-time windows that end.',
+  },
+  'MR-J59': {
+    meaning: 'A trigger waits for an end that these windows do not have.',
+    who: 'user',
+    retry: false,
+    remedy:
+      'Use eventTimeTrigger() with event-time windows and the global window, processingTimeTrigger() with windows of processing time, or leave the trigger out.',
   },
   'MR-J60': {
     meaning: 'A sink could not commit within its deadline.',
@@ -73,11 +100,57 @@ export const operatorErrors = {
     remedy:
       'See what close() of its functions, its source or its sink waits for; the job restarts by its restart strategy.',
   },
+  'MR-J66': {
+    meaning: 'A subtask could not open in time.',
+    who: 'external system',
+    retry: true,
+    remedy: 'See what open() of its functions or its sink waits for; the job restarts by its restart strategy.',
+  },
   'MR-J65': {
     meaning: 'What a sink may commit was refused.',
     who: 'user',
     retry: false,
     remedy: 'Mend the cause and give the same command again: what is permitted is committed before anything else runs.',
+  },
+  'MR-J70': {
+    meaning: 'An asynchronous function did not answer within its timeout.',
+    who: 'external system',
+    retry: true,
+    remedy:
+      'See why what it calls is slow, give a larger timeoutMs, or say with onTimeout what the result is then; the job restarts by its restart strategy.',
+  },
+  'MR-J71': {
+    meaning: 'An asynchronous operator cannot have this option.',
+    who: 'user',
+    retry: false,
+    remedy:
+      "timeoutMs is whole milliseconds from 1; capacity and the attempts of retries are whole numbers from 1; delays are whole milliseconds, maxDelayMs not below delayMs; order is 'ordered' or 'unordered'; onTimeout is 'fail' or a function.",
+  },
+  'MR-J73': {
+    meaning: 'An operator has too many metrics.',
+    who: 'user',
+    retry: false,
+    remedy: 'Name metrics by what they count, not by the record that they count: each is in every report.',
+  },
+  'MR-J72': {
+    meaning: 'A metric of the job cannot have this name.',
+    who: 'user',
+    retry: false,
+    remedy:
+      'Use a-z, 0-9 and _ with a letter first, at most 100 characters, and one name for one counter, gauge or histogram of an operator.',
+  },
+  'MR-J80': {
+    meaning: 'A record without event time reached an interval join.',
+    who: 'user',
+    retry: false,
+    remedy: 'Give both sources a watermark strategy, such as monotonic((record) => record.time).',
+  },
+  'MR-J81': {
+    meaning: 'An interval join cannot have these bounds.',
+    who: 'user',
+    retry: false,
+    remedy:
+      'Bounds are whole milliseconds, right minus left, the lower one first: between(-5_000, 0) joins what came up to 5 s before. With exclusive bounds there must be a millisecond between them.',
   },
 } as const
 

@@ -42,7 +42,7 @@ export class FlatMapOperator implements StreamOperator {
 }
 
 /** undefined: not an iterable object. A string is none: its letters are hardly meant. */
-function listOf(results: unknown): readonly unknown[] | undefined {
+export function listOf(results: unknown): readonly unknown[] | undefined {
   const iterable = typeof results === 'object' && results !== null && Symbol.iterator in results
   return iterable ? [...(results as Iterable<unknown>)] : undefined
 }

@@ -5,7 +5,7 @@ import type { CheckpointId } from '../base/ids.ts'
 import { Metrics } from '../base/metrics.ts'
 import type { Committable, KeyedSnapshot, StateHandle } from '../checkpoint/contract.ts'
 import type { Key } from '../record/contract.ts'
-import { MIN_WATERMARK, NO_TIMESTAMP } from '../record/element.ts'
+import { MAX_WATERMARK, MIN_WATERMARK, NO_TIMESTAMP } from '../record/element.ts'
 import type { KeyedStateBackend } from '../state/contract.ts'
 import { deepFreeze } from '../state/deep-freeze.ts'
 import { createHeapBackend } from '../state/heap/backend.ts'
@@ -14,11 +14,15 @@ import { MemoryFiles } from '../storage/memory-files.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
 import type { ManualEnvironment } from '../testkit/manual-clock.ts'
 import type { OperatorContext, OperatorStatePart, RestoredOperatorState, StreamOperator, TaskInfo } from './contract.ts'
+import { createUserMetrics } from './user-metrics.ts'
 
 export interface HarnessOptions {
-  readonly operator: StreamOperator
+  /** A function gives each harness an operator of its own, as each attempt of a subtask has. */
+  readonly operator: StreamOperator | (() => StreamOperator)
   /** Given: the operator has keyed state and timers, and the key of each record is this. */
   readonly keySelector?: (value: never) => Key
+  /** The same for records of the second input; without it they have no key. */
+  readonly secondKeySelector?: (value: never) => Key
   readonly environment?: ManualEnvironment
   /** For sinks that write files; default: an empty file system in memory. */
   readonly files?: FileSystem
@@ -52,7 +56,10 @@ export async function openHarness(options: HarnessOptions): Promise<OperatorHarn
 
 export class OperatorHarness {
   readonly environment: ManualEnvironment
+  /** `figures()` gives all, the function's own under `user/tested/…`. */
   readonly metrics = new Metrics()
+  /** Watermarks that an operator that holds them has let go. */
+  readonly forwarded: number[] = []
   /** Errors given to OperatorContext.fail. */
   readonly failures: unknown[] = []
   #emitted: Emitted[] = []
@@ -65,12 +72,18 @@ export class OperatorHarness {
 
   constructor(options: HarnessOptions) {
     this.#options = options
-    this.#operator = options.operator
+    this.#operator = typeof options.operator === 'function' ? options.operator() : options.operator
     this.environment = options.environment ?? manualEnvironment()
     const [first, last] = options.keyGroups ?? [0, maxParallelism - 1]
     this.#backend =
       options.keySelector &&
-      createHeapBackend({ uid: 'tested', first: keyGroup(first), last: keyGroup(last), maxParallelism })
+      createHeapBackend({
+        uid: 'tested',
+        first: keyGroup(first),
+        last: keyGroup(last),
+        maxParallelism,
+        clock: this.environment.clock,
+      })
   }
 
   /** Event time of the operator, ms. */
@@ -99,8 +112,14 @@ export class OperatorHarness {
 
   /** Throws what the operator throws. `timestamp`: event time, ms; none by default. */
   process(value: unknown, timestamp: number = NO_TIMESTAMP): void {
-    this.#backend?.setKey((this.#options.keySelector as (value: unknown) => Key)(value))
+    this.#setKey(this.#options.keySelector, value)
     this.#operator.process(value, timestamp)
+  }
+
+  /** As `process`, for the operator's second input. */
+  processSecond(value: unknown, timestamp: number = NO_TIMESTAMP): void {
+    this.#setKey(this.#options.secondKeySelector, value)
+    this.#operator.processSecond!(value, timestamp)
   }
 
   /** Fires event timers up to it, then hands it to the operator. Never moves back. */
@@ -116,6 +135,11 @@ export class OperatorHarness {
   async advance(ms: number): Promise<void> {
     await this.environment.clock.advanceSettled(ms)
     this.#fire('processing', this.environment.clock.wallMs())
+  }
+
+  /** Runs what was posted, such as answers to an asynchronous function, and what follows from it. */
+  async settle(): Promise<void> {
+    await this.environment.executor.runAllSettled()
   }
 
   /** What was emitted since the last call. */
@@ -145,6 +169,12 @@ export class OperatorHarness {
     return { keyed: await keyed?.done, part: (await part) ?? {} }
   }
 
+  /** The input has ended, as a bounded one does and one that is drained: time ends first, so that all event timers fire. */
+  drain(): void {
+    this.watermark(MAX_WATERMARK)
+    this.finish()
+  }
+
   /** The input has ended. */
   finish(): void {
     this.#operator.finish?.()
@@ -158,6 +188,10 @@ export class OperatorHarness {
   async close(): Promise<void> {
     await this.#operator.close?.()
     this.#backend?.close()
+  }
+
+  #setKey(keySelector: HarnessOptions['keySelector'], value: unknown): void {
+    if (keySelector !== undefined) this.#backend?.setKey((keySelector as (value: unknown) => Key)(value))
   }
 
   #fire(domain: 'event' | 'processing', upToMs: number): void {
@@ -181,10 +215,12 @@ export class OperatorHarness {
       environment: this.environment,
       files: this.#options.files ?? new MemoryFiles(),
       metrics: this.metrics,
+      userMetrics: createUserMetrics({ uid: 'tested', metrics: this.metrics, environment: this.environment }),
       keyed: this.#backend,
       restored: operatorStateOf(restored),
       restoredCommittables: restored.flatMap((snapshot): readonly Committable[] => snapshot.part.committables ?? []),
       currentWatermark: () => this.#watermark,
+      watermarks: { forward: (watermark) => this.forwarded.push(watermark) },
       post: (mail) => this.environment.executor.post(mail),
       fail: (error) => this.failures.push(error),
     }

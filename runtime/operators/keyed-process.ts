@@ -36,12 +36,8 @@ export class KeyedProcessOperator implements StreamOperator {
   }
 
   async open(context: OperatorContext, output: Output<unknown>): Promise<void> {
-    const backend = keyedBackendOf(context)
-    const handles: Record<string, unknown> = {}
-    for (const [name, descriptor] of Object.entries(this.#function.state ?? {}))
-      handles[name] = backend.state(descriptor)
     this.#context = context
-    this.#running = new RunningKeyedContext(context, output, backend, handles)
+    this.#running = openKeyedContext(this.#function.state, context, output)
     await openFunction(this.#function, context)
   }
 
@@ -73,7 +69,26 @@ export class KeyedProcessOperator implements StreamOperator {
   }
 }
 
-class RunningKeyedContext
+/** With the handles of what is declared. */
+export function openKeyedContext(
+  declared: StateDeclaration | undefined,
+  context: OperatorContext,
+  output: Output<unknown>,
+): RunningKeyedContext {
+  const backend = keyedBackendOf(context)
+  return new RunningKeyedContext(context, output, backend, openStateHandles(declared, backend))
+}
+
+export function openStateHandles(
+  declared: StateDeclaration | undefined,
+  backend: KeyedStateBackend,
+): Readonly<Record<string, unknown>> {
+  const handles: Record<string, unknown> = {}
+  for (const [name, descriptor] of Object.entries(declared ?? {})) handles[name] = backend.state(descriptor)
+  return handles
+}
+
+export class RunningKeyedContext
   extends RunningContext
   implements KeyedContext<unknown, Readonly<Record<string, unknown>>, unknown>
 {

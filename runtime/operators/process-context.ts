@@ -4,11 +4,13 @@ import type { DeepReadonly, TimeDomain, Timers } from '../state/contract.ts'
 import { NO_TIMESTAMP } from '../record/element.ts'
 import type { Output, OperatorContext, TaskInfo } from './contract.ts'
 import type { OutputTag } from './output-tag.ts'
+import type { UserMetrics } from './user-metrics-contract.ts'
 
 /** For `open`: before any record. */
 export interface OpenContext {
   readonly task: TaskInfo
   readonly uid: string
+  readonly metrics: UserMetrics
 }
 
 export interface ProcessContext<Out> {
@@ -19,6 +21,7 @@ export interface ProcessContext<Out> {
   /** Wall clock, ms since the epoch. Results that depend on it are not repeated by a restart. */
   readonly processingTimeMs: number
   readonly task: TaskInfo
+  readonly metrics: UserMetrics
   /** With the timestamp of the record or event timer. Valid during the call only. */
   readonly emit: (value: Out | DeepReadonly<Out>) => void
   readonly emitTo: <T>(tag: OutputTag<T>, value: T | DeepReadonly<T>) => void
@@ -42,6 +45,7 @@ export interface FiredTimer {
 /** `emit` and `emitTo` are own properties: they may be taken out of the context and called alone. */
 export class RunningContext implements ProcessContext<unknown> {
   readonly task: TaskInfo
+  readonly metrics: UserMetrics
   readonly emit: (value: unknown) => void
   readonly emitTo: ProcessContext<unknown>['emitTo']
   readonly #context: OperatorContext
@@ -49,6 +53,7 @@ export class RunningContext implements ProcessContext<unknown> {
 
   constructor(context: OperatorContext, output: Output<unknown>) {
     this.task = context.task
+    this.metrics = context.userMetrics
     this.#context = context
     this.emit = (value) => output.emit(value, this.#timestamp)
     this.emitTo = (tag, value) => output.emitTo(tag.name, value, this.#timestamp)

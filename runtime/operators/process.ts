@@ -53,7 +53,7 @@ export async function openFunction(
   context: OperatorContext,
 ): Promise<void> {
   try {
-    await opened.open?.({ task: context.task, uid: context.uid })
+    await opened.open?.({ task: context.task, uid: context.uid, metrics: context.userMetrics })
   } catch (error) {
     throw userError(context, 'open', error)
   }

@@ -10,7 +10,7 @@ export interface WindowContext {
   readonly currentWatermark: number
   /** Wall clock, ms since the epoch. */
   readonly processingTimeMs: number
-  /** With the window's timestamp, its end - 1 ms. */
+  /** With the timestamp of the window's results. */
   readonly emitTo: <T>(tag: OutputTag<T>, value: T | DeepReadonly<T>) => void
 }
 
@@ -21,6 +21,8 @@ export interface WindowContents {
   first(value: unknown): unknown
   /** May change the accumulator in place. */
   add(accumulator: unknown, value: unknown): unknown
+  /** Of two windows that become one, the earlier first; may change either in place. undefined: these contents cannot be merged. */
+  readonly merge: ((earlier: unknown, later: unknown) => unknown) | undefined
   /** What the window emits now; it may fire again when late records come. */
   results(key: Key, window: TimeWindow, accumulator: unknown, context: WindowContext): Iterable<unknown>
 }
@@ -44,6 +46,7 @@ export function aggregateContents(
     type,
     first: (value) => aggregate.add(aggregate.create(), value),
     add: (accumulator, value) => aggregate.add(accumulator, value),
+    merge: aggregate.merge && ((earlier, later) => aggregate.merge!(earlier, later)),
     results(key, window, accumulator, context) {
       const result = aggregate.result(accumulator)
       return [process === undefined ? result : process(key, window, result, context)]
@@ -60,6 +63,7 @@ export function reduceContents(
     type,
     first: (value) => value,
     add: reduce,
+    merge: reduce,
     results: (key, window, accumulator, context) => [
       process === undefined ? accumulator : process(key, window, accumulator, context),
     ],
@@ -77,6 +81,11 @@ export function listContents(
     add(accumulator, value) {
       ;(accumulator as unknown[]).push(value)
       return accumulator
+    },
+    merge(earlier, later) {
+      const values = earlier as unknown[]
+      for (const value of later as unknown[]) values.push(value)
+      return values
     },
     // A copy: the function may emit the list as it is, and a late record would change it afterwards.
     results: (key, window, accumulator, context) =>

@@ -1,17 +1,18 @@
-// Tumbling and sliding event-time windows of one key: accumulators in keyed map state by window start, and event timers.
+// Tumbling and sliding event-time windows that fire at their end: accumulators in keyed map state by window start, and event timers.
 
 import { NO_TIMESTAMP } from '../record/element.ts'
 import type { DueTimer, KeyedStateBackend, MapState, StateDescriptor, TypedDescriptor } from '../state/contract.ts'
 import type { Output, OperatorContext, StreamOperator } from './contract.ts'
 import { operatorError } from './errors.ts'
 import { keyedBackendOf } from './keyed-process.ts'
-import { describe, isPromise, promiseError, userError } from './user-code.ts'
+import { describe, userError } from './user-code.ts'
 import { lastWindowStart } from './window-assigner.ts'
-import type { WindowAssigner } from './window-assigner.ts'
-import type { WindowContents, WindowContext } from './window-contents.ts'
+import type { SlidingWindows } from './window-assigner.ts'
+import type { WindowContents } from './window-contents.ts'
+import { WindowFiring } from './window-firing.ts'
 
 export interface WindowSettings {
-  readonly assigner: WindowAssigner
+  readonly assigner: SlidingWindows
   readonly contents: WindowContents
   /** How long after its first firing a window still takes late records, each firing it again. */
   readonly allowedLatenessMs: number
@@ -24,13 +25,13 @@ const FIRE = 'fire'
 const CLEAN_UP = 'clean up '
 
 /** A window is found by its start alone, so state of windows of another size is refused: their timers would find nothing. */
-export function windowState({ sizeMs }: WindowAssigner, contents: WindowContents): StateDescriptor {
+export function windowState({ sizeMs }: SlidingWindows, contents: WindowContents): StateDescriptor {
   const mapKeyMeaning = `starts of windows of ${sizeMs} ms`
   return { kind: 'map', name: 'windows', mapKey: 'number', mapKeyMeaning, accumulators: true, value: contents.type }
 }
 
 export class WindowOperator implements StreamOperator {
-  readonly #assigner: WindowAssigner
+  readonly #assigner: SlidingWindows
   readonly #contents: WindowContents
   readonly #allowedLatenessMs: number
   readonly #cleanUpTag: string
@@ -39,7 +40,7 @@ export class WindowOperator implements StreamOperator {
   #output!: Output<unknown>
   #backend!: KeyedStateBackend
   #windows!: MapState<number, unknown>
-  #firing!: FiringContext
+  #firing!: WindowFiring
   /** The record being added, and whether its window was there; `#addCurrent` is made once so that no closure is made per record. */
   #current: unknown
   #known = false
@@ -62,7 +63,7 @@ export class WindowOperator implements StreamOperator {
     this.#backend = keyedBackendOf(context)
     const descriptor: TypedDescriptor<MapState<number, unknown>> = windowState(this.#assigner, this.#contents)
     this.#windows = this.#backend.state(descriptor)
-    this.#firing = new FiringContext(context, output)
+    this.#firing = new WindowFiring(this.#contents, context, output)
   }
 
   process(value: unknown, timestamp: number): void {
@@ -117,53 +118,12 @@ export class WindowOperator implements StreamOperator {
   #fire(start: number, last: number): void {
     const accumulator = this.#windows.get(start)
     if (accumulator === undefined) return
-    this.#firing.moveTo(last)
-    try {
-      const window = { startMs: start, endMs: last + 1 }
-      const results = this.#contents.results(this.#backend.currentKey, window, accumulator, this.#firing)
-      if (typeof results !== 'object' || !(Symbol.iterator in results)) this.#refuseResults(results)
-      for (const result of results) {
-        if (isPromise(result)) throw promiseError(this.#context, 'the window function')
-        this.#output.emit(result, last)
-      }
-    } catch (error) {
-      throw userError(this.#context, 'the window function', error)
-    }
-  }
-
-  #refuseResults(results: unknown): never {
-    if (isPromise(results)) throw promiseError(this.#context, 'the window function')
-    throw operatorError(
-      'MR-J55',
-      `The window function of ${describe(this.#context)} gave ${typeof results}, no iterable.`,
-    )
+    const window = { startMs: start, endMs: last + 1 }
+    this.#firing.emit({ key: this.#backend.currentKey, window, accumulator, timestamp: last })
   }
 
   #refuseLate(value: unknown, timestamp: number): void {
     this.#context.metrics.add('late_records_total', 1)
     if (this.#lateTag !== undefined) this.#output.emitTo(this.#lateTag, value, timestamp)
-  }
-}
-
-class FiringContext implements WindowContext {
-  readonly #context: OperatorContext
-  #timestamp: number = NO_TIMESTAMP
-  readonly emitTo: WindowContext['emitTo']
-
-  constructor(context: OperatorContext, output: Output<unknown>) {
-    this.#context = context
-    this.emitTo = (tag, value) => output.emitTo(tag.name, value, this.#timestamp)
-  }
-
-  moveTo(timestamp: number): void {
-    this.#timestamp = timestamp
-  }
-
-  get currentWatermark(): number {
-    return this.#context.currentWatermark()
-  }
-
-  get processingTimeMs(): number {
-    return this.#context.environment.clock.wallMs()
   }
 }

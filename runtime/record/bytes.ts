@@ -161,6 +161,14 @@ export function createWriter(initialBytes = 256): BinaryWriter {
   return new BinaryWriter(initialBytes)
 }
 
+/**
+ * Gives up memory that nobody will look at again, at once instead of with the next collection: what a snapshot copies counts as
+ * pressure, and set off a marking of the whole heap for every 64 MiB. `bytes` must have a buffer of their own; they are empty afterwards.
+ */
+export function releaseBytes(bytes: Uint8Array): void {
+  ;(bytes.buffer as ArrayBuffer).transfer(0)
+}
+
 class BinaryReader implements ByteReader {
   readonly bytes: Uint8Array
   position: number

@@ -11,6 +11,9 @@ export const MAX_WATERMARK = Number.MAX_SAFE_INTEGER
 
 export type SnapshotKind = 'checkpoint' | 'savepoint'
 
+/** What becomes of a task behind a stop barrier (rule 25): it reads nothing more; with `drain` all operators finish first. */
+export type Halt = 'stop' | 'drain'
+
 export interface Barrier {
   readonly id: CheckpointId
   readonly kind: SnapshotKind
@@ -18,6 +21,8 @@ export interface Barrier {
   readonly triggeredAtMs: number
   /** Milliseconds of alignment already spent upstream. No wall clock is compared between hosts. */
   readonly alignedMs: number
+  /** Set for a savepoint to stop with. */
+  readonly halt?: Halt
 }
 
 /** An event's place in the sequence decides exactness (rule 11). */

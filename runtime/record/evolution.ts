@@ -1,9 +1,10 @@
 // Whether values stored under one layout can become values of today's. Pure; row-decode.ts carries it out.
 //
 // Allowed: a field gained that has a default or is optional; a field lost; an optional field that has a default today;
-// int widened to number; a value that became optional or nullable; a choice or union that gained values or options.
+// int widened to number; a value that became optional or nullable; a choice or union that gained values or options; a choice that
+// became the type of its values.
 
-import { choiceValue, type FieldLayout, type Layout, type LayoutOf } from './layout.ts'
+import { choiceValue, fingerprintOf, type ChoiceValue, type FieldLayout, type Layout, type LayoutOf } from './layout.ts'
 import { discriminatorOf, discriminatorValues } from './layout-fit.ts'
 
 /** What a missing field becomes; undefined: it has no default. */
@@ -31,7 +32,8 @@ export function whyUnreadable(stored: Layout, today: Layout, fallbackOf: Fallbac
       if (today.kind !== 'map') return changed
       return inside(stored.key, today.key, `${path}{key}`) ?? inside(stored.value, today.value, `${path}{}`)
     case 'choice': {
-      if (today.kind !== 'choice') return changed
+      if (today.kind !== 'choice')
+        return stored.values.every((value) => isOfKind(value, today.kind)) ? undefined : changed
       const known = new Set(today.values.map(choiceValue))
       const lost = stored.values.map(choiceValue).find((value) => !known.has(value))
       const all = stored.values.every((value) => known.has(choiceValue(value)))
@@ -55,11 +57,20 @@ export function whyUnreadable(stored: Layout, today: Layout, fallbackOf: Fallbac
   }
 }
 
-/** Today's option for a stored one: by the values of the discriminator where both unions have it, else by position. */
+/**
+ * Today's option for a stored one: by the values of the discriminator where both unions have it; else the same layout wherever it stands
+ * now; else the one in its place, unless that is where another stored option went.
+ */
 export function matchingOption(stored: LayoutOf<'union'>, today: LayoutOf<'union'>, index: number): Layout | undefined {
   const option = stored.options[index]!
   const name = discriminatorOf(stored)
-  if (name === undefined || discriminatorOf(today) !== name) return today.options[index]
+  if (name === undefined || discriminatorOf(today) !== name) {
+    const same = today.options.find((candidate) => fingerprintOf(candidate) === fingerprintOf(option))
+    const inPlace = today.options[index]
+    const taken = (place: Layout): boolean =>
+      stored.options.some((other) => fingerprintOf(other) === fingerprintOf(place))
+    return same ?? (inPlace === undefined || taken(inPlace) ? undefined : inPlace)
+  }
   const values = discriminatorValues(option, name)!
   return today.options.find((candidate) => {
     const known = discriminatorValues(candidate, name)!
@@ -79,6 +90,9 @@ function whyObjectUnreadable(
     if (source !== undefined) {
       const problem = whyUnreadable(source.layout, field.layout, fallbackOf, step)
       if (problem !== undefined) return problem
+    }
+    if (source === undefined && stored.rest !== null) {
+      return sentence(step, 'is new, and stored values may have it among the fields that were not listed')
     }
     const mayMiss = source === undefined || source.optional
     if (mayMiss && !field.optional && fallbackOf(field) === undefined) {
@@ -105,6 +119,13 @@ function whyTupleUnreadable(
   }
   if (stored.rest === null || today.rest === null) return undefined
   return whyUnreadable(stored.rest, today.rest, fallbackOf, `${path}[]`)
+}
+
+function isOfKind(value: ChoiceValue, kind: Layout['kind']): boolean {
+  const held = choiceValue(value)
+  if (kind === 'int') return Number.isSafeInteger(held)
+  // Not by typeof alone: null is no object here.
+  return (kind === 'string' || kind === 'number' || kind === 'bigint' || kind === 'boolean') && typeof held === kind
 }
 
 function nounOf(layout: Layout): string {

@@ -15,10 +15,15 @@ export class SimLedger {
   readonly #service: SimService
 
   /** `truth`: the ledger in memory, which outlives all processes and answers within microtasks. */
-  constructor(world: World, truth: LedgerSystem) {
+  constructor(
+    world: World,
+    truth: LedgerSystem,
+    options: { readonly name?: string; readonly latencyMsMean?: number } = {},
+  ) {
     this.#truth = truth
-    const failure = (detail: string): Error => new Error(`ledger: ${detail}`)
-    this.#service = new SimService(world, { name: 'ledger', latencyMsMean, failure })
+    const { name = 'ledger' } = options
+    const failure = (detail: string): Error => new Error(`${name}: ${detail}`)
+    this.#service = new SimService(world, { name, latencyMsMean, ...options, failure })
     this.weather = this.#service.weather
   }
 

@@ -1,6 +1,8 @@
 // What the conformance suite stands on: a store in memory, slices under the test's hand, and a reading of a backend's whole content.
 
 import { crc32 } from 'node:zlib'
+import type { Clock, Timer } from '../base/environment.ts'
+import { InvariantError } from '../base/errors.ts'
 import { checkpointId, keyGroup } from '../base/ids.ts'
 import type { KeyedSnapshot, SnapshotReader, SnapshotWriter } from '../checkpoint/contract.ts'
 import { createReader, createWriter } from '../record/bytes.ts'
@@ -19,9 +21,30 @@ export interface ConformanceCase {
 
 export const MAX_PARALLELISM = 8
 
-/** The options of the backend that owns [first, last]. */
-export function range(first = 0, last = MAX_PARALLELISM - 1): KeyedStateBackendOptions {
-  return { uid: 'suite', first: keyGroup(first), last: keyGroup(last), maxParallelism: MAX_PARALLELISM }
+/** The options of the backend that owns [first, last]; its clock is `clock`, or stands still. */
+export function range(first = 0, last = MAX_PARALLELISM - 1, clock: Clock = new WallClock()): KeyedStateBackendOptions {
+  return { uid: 'suite', first: keyGroup(first), last: keyGroup(last), maxParallelism: MAX_PARALLELISM, clock }
+}
+
+/** Wall time under the test's hand, which may be set back. Keyed state asks for nothing else. */
+export class WallClock implements Clock {
+  ms: number
+
+  constructor(ms = 1_700_000_000_000) {
+    this.ms = ms
+  }
+
+  wallMs(): number {
+    return this.ms
+  }
+
+  nowMs(): number {
+    throw new InvariantError('keyed state asked for monotonic time')
+  }
+
+  timer(): Timer {
+    throw new InvariantError('keyed state set a timer')
+  }
 }
 
 /** Keys of all types, many enough that a snapshot pauses inside a group. */

@@ -6,11 +6,19 @@ import { z } from 'zod'
 import { MIN_WATERMARK } from '../record/element.ts'
 import { drainTimers, range } from './conformance-harness.ts'
 import type { ConformanceCase, CreateBackend } from './conformance-harness.ts'
+import { evolutionCases } from './conformance-evolution.ts'
 import { restoreCases } from './conformance-restore.ts'
+import { ttlCases } from './conformance-ttl.ts'
 import { aggregatingState, listState, mapState, reducingState, valueState } from './descriptors.ts'
 
 export function keyedStateConformance(create: CreateBackend): ConformanceCase[] {
-  return [...kindCases(create), ...timerCases(create), ...restoreCases(create)]
+  return [
+    ...kindCases(create),
+    ...timerCases(create),
+    ...restoreCases(create),
+    ...evolutionCases(create),
+    ...ttlCases(create),
+  ]
 }
 
 const person = z.object({ name: z.string(), visits: z.number() })

@@ -1,5 +1,6 @@
 // Keyed state and timers: the user's view, and what a backend must do. One conformance suite holds every backend to this text.
 
+import type { Clock } from '../base/environment.ts'
 import type { CheckpointId, KeyGroup } from '../base/ids.ts'
 import type { KeyedSnapshot, SnapshotReader, SnapshotWriter } from '../checkpoint/contract.ts'
 import type { Key, TypeInfo } from '../record/contract.ts'
@@ -65,31 +66,44 @@ export interface AggregateFunction<In, Accumulator, Out> {
   merge?(left: Accumulator, right: Accumulator): Accumulator
 }
 
+/** How long entries of a state live, by the wall clock of the machine that runs the subtask. */
+export interface StateTtl {
+  /** Whole milliseconds, more than 0. */
+  readonly ms: number
+  /** What begins an entry's time anew. */
+  readonly refresh: 'on write' | 'on read and write'
+  /** Whether a read may still give what has expired. Nothing that has expired gets into a snapshot, either way. */
+  readonly expired: 'never returned' | 'returned if not yet cleaned up'
+}
+
+interface NamedState {
+  readonly name: string
+  /** Of a value, reducing or aggregating state per key; of a list per item; of a map per entry. */
+  readonly ttl?: StateTtl
+}
+
 export type StateDescriptor =
-  | { readonly kind: 'value'; readonly name: string; readonly value: TypeInfo<unknown> }
-  | { readonly kind: 'list'; readonly name: string; readonly value: TypeInfo<unknown> }
-  | {
+  | (NamedState & { readonly kind: 'value'; readonly value: TypeInfo<unknown> })
+  | (NamedState & { readonly kind: 'list'; readonly value: TypeInfo<unknown> })
+  | (NamedState & {
       readonly kind: 'map'
-      readonly name: string
       readonly mapKey: 'string' | 'number'
       /** What the keys stand for, where that may change with the type staying the same; stored state of another meaning is refused. */
       readonly mapKeyMeaning?: string
       /** The values are an operator's accumulators, which only it sees and changes in place: they are never frozen. */
       readonly accumulators?: true
       readonly value: TypeInfo<unknown>
-    }
-  | {
+    })
+  | (NamedState & {
       readonly kind: 'reducing'
-      readonly name: string
       readonly value: TypeInfo<unknown>
       readonly reduce: (left: unknown, right: unknown) => unknown
-    }
-  | {
+    })
+  | (NamedState & {
       readonly kind: 'aggregating'
-      readonly name: string
       readonly accumulator: TypeInfo<unknown>
       readonly aggregate: AggregateFunction<unknown, unknown, unknown>
-    }
+    })
 
 /** A descriptor that carries its handle's type; made by valueState(), listState() … of the job API. */
 export type TypedDescriptor<Handle> = StateDescriptor & { readonly handle?: Handle }
@@ -118,6 +132,11 @@ export interface KeyedStateBackend {
   readonly currentKey: Key
   /** Gives the handle; the same name with another kind is MR-T…. Handles follow the current key. Call before restore is read, or any time after: unread restored state of that name is then decoded. */
   state<Handle>(descriptor: TypedDescriptor<Handle>): Handle
+  /**
+   * Calls `visit` for each key that this state holds something of, with that key set; in no order. The visit may change the key's state. Of a
+   * state with a time to live, what it holds may have expired. Afterwards the current key is any of them.
+   */
+  forEachKey<Handle>(descriptor: TypedDescriptor<Handle>, visit: (key: Key, handle: Handle) => void): void
   readonly timers: Timers
 
   /** Removes and returns the earliest timer with timestampMs ≤ upTo, and sets the key to its key; undefined when none is due. */
@@ -143,7 +162,7 @@ export interface KeyedStateBackend {
     writer: SnapshotWriter,
     slices: Slices,
   ): { readonly done: Promise<KeyedSnapshot>; abort(): void }
-  /** Reads only the groups in the range. Before any record. States whose descriptor comes later are kept as bytes and snapshotted again. */
+  /** Reads only the groups in the range. Before any record. Entries that have expired are left out; those of a state that was stored without a time to live count as written now. States whose descriptor comes later are kept as bytes and snapshotted again. */
   restore(snapshots: readonly KeyedSnapshot[], reader: SnapshotReader): Promise<void>
   /** For gauges. */
   readonly entryCount: number
@@ -161,4 +180,6 @@ export interface KeyedStateBackendOptions {
   readonly first: KeyGroup
   readonly last: KeyGroup
   readonly maxParallelism: number
+  /** Its wall time is what states with a time to live go by. */
+  readonly clock: Clock
 }

@@ -1,21 +1,22 @@
 // Errors of keyed and operator state.
 
 import { errorsOf } from '../base/errors.ts'
-import type { ErrorRow } from '../base/errors.ts'
+import type { ErrorRow, MillraceError } from '../base/errors.ts'
 
 export const stateErrors = {
   'MR-T01': {
     meaning: 'A state is declared in a way that cannot be served.',
     who: 'user',
     retry: false,
-    remedy: 'Give each state of an operator one name, one kind and one schema, and use it with a key set.',
+    remedy:
+      'Give each state of an operator one name, one kind, one schema and one time to live, and use it with a key set.',
   },
   'MR-T02': {
     meaning: 'Stored state does not fit the state that the job declares today.',
     who: 'user',
     retry: false,
     remedy:
-      'Keep the kind, and change the schema only by a field with a default, a removed field or a widened number; or use a new state name. Windows of another size: put the size back, or give the job another name.',
+      'Keep the kind, and change the schema only by a field with a default, a removed field or a widened number; or use a new state name. Windows of another size or under another trigger: put it back, or give the job another name.',
   },
   'MR-T03': {
     meaning: 'Stored state is damaged; nothing of it was used.',
@@ -50,3 +51,12 @@ export const stateErrors = {
 } as const satisfies Readonly<Record<string, ErrorRow>>
 
 export const stateError = errorsOf(stateErrors)
+
+/** MR-T02; `why` is a sentence without its full stop that says what differs. */
+export function unreadableState(state: {
+  readonly uid: string
+  readonly name: string
+  readonly why: string
+}): MillraceError {
+  return stateError('MR-T02', `Operator '${state.uid}', state '${state.name}': ${state.why.replace(/\.?$/, '.')}`)
+}

@@ -12,7 +12,7 @@ import { detachString } from '../record/detach.ts'
 import type { Layout } from '../record/layout.ts'
 
 /** V8 cuts shorter strings by copying (SlicedString::kMinLength). */
-const SHARED_LENGTH_MIN = 13
+export const SHARED_LENGTH_MIN = 13
 /** Values changed in place with more members than this wait for the snapshot. */
 export const SMALL_MEMBERS_MAX = 32
 

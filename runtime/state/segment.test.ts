@@ -4,16 +4,27 @@ import { z } from 'zod'
 import { checkpointId, keyGroup } from '../base/ids.ts'
 import type { KeyedSnapshot, StateHandle } from '../checkpoint/contract.ts'
 import { createReader, createWriter } from '../record/bytes.ts'
-import { drainTimers, MAX_PARALLELISM, MemorySnapshots, range, slicesWith, timerText } from './conformance-harness.ts'
+import {
+  drainTimers,
+  MAX_PARALLELISM,
+  MemorySnapshots,
+  range,
+  slicesWith,
+  timerText,
+  WallClock,
+} from './conformance-harness.ts'
 import type { KeyedStateBackend } from './contract.ts'
 import { aggregatingState, listState, mapState, reducingState, valueState } from './descriptors.ts'
 import { createHeapBackend } from './heap/backend.ts'
 import { BlockWriter, openBlock } from './segment.ts'
 
-const golden = new URL('testdata/segment-1.json', import.meta.url)
+const golden = {
+  1: new URL('testdata/segment-1.json', import.meta.url),
+  2: new URL('testdata/segment-2.json', import.meta.url),
+} as const
 const pace = { shouldYield: () => false, pause: async () => {} }
 
-/** The state of the golden file. It may grow by new files, never change. */
+/** The state of the golden files. It may grow by new files, never change. */
 function goldenState(backend: KeyedStateBackend) {
   return {
     value: backend.state(valueState('value', z.object({ count: z.int(), mean: z.number(), text: z.string() }))),
@@ -32,10 +43,21 @@ function goldenState(backend: KeyedStateBackend) {
   }
 }
 
+/** What version 2 has besides. */
+function timedState(backend: KeyedStateBackend, ms = 1000) {
+  const ttl = { ms }
+  return {
+    value: backend.state(valueState('timed value', z.string(), { ttl })),
+    list: backend.state(listState('timed list', z.int(), { ttl })),
+    map: backend.state(mapState('timed map', { key: 'string', value: z.int(), ttl })),
+  }
+}
+
 const goldenKeys = ['a', 'ä', '', 7, -0.5, 12345678901234567890n, true, ['tuple', 1, [false]]]
 
-function fillGolden(backend: KeyedStateBackend): void {
+function fillGolden(backend: KeyedStateBackend, clock: WallClock): void {
   const state = goldenState(backend)
+  const timed = timedState(backend)
   for (const [index, key] of goldenKeys.entries()) {
     backend.setKey(key)
     state.value.update({ count: index, mean: index / 3, text: `text ${index} ∑` })
@@ -46,17 +68,34 @@ function fillGolden(backend: KeyedStateBackend): void {
     state.byNumber.put(index, BigInt(index) ** 20n)
     state.reducing.add(index)
     state.aggregating.add(index + 0.25)
+    clock.ms = wallStartMs + index
+    timed.value.update(`timed ${index}`)
+    timed.list.add(index)
+    timed.map.put('first', index)
+    clock.ms = wallStartMs + 500
+    timed.list.add(100 + index)
+    timed.map.put('second', 100 + index)
     backend.timers.register('event', 1_700_000_000_000 + index, 'tag')
     backend.timers.register('processing', -index)
   }
   backend.setWatermark(1_700_000_000_004)
 }
 
+const wallStartMs = 1_700_000_000_000
+
+function read(version: keyof typeof golden): KeyedSnapshot {
+  return JSON.parse(readFileSync(golden[version], 'utf8')) as KeyedSnapshot
+}
+
+async function restoredFrom(snapshot: KeyedSnapshot, clock?: WallClock): Promise<KeyedStateBackend> {
+  const backend = createHeapBackend(range(undefined, undefined, clock))
+  await backend.restore([snapshot], new MemorySnapshots())
+  return backend
+}
+
 describe('the segment format', () => {
-  it('reads what version 1 wrote, for ever', async () => {
-    const snapshot = JSON.parse(readFileSync(golden, 'utf8')) as KeyedSnapshot
-    const backend = createHeapBackend(range())
-    await backend.restore([snapshot], new MemorySnapshots())
+  it.each([1, 2] as const)('reads what version %i wrote, for ever', async (version) => {
+    const backend = await restoredFrom(read(version))
     const state = goldenState(backend)
     expect(backend.restoredWatermark).toBe(1_700_000_000_004)
     for (const [index, key] of goldenKeys.entries()) {
@@ -72,7 +111,7 @@ describe('the segment format', () => {
       expect(state.reducing.get()).toBe(index)
       expect(state.aggregating.get()).toBe(index + 0.25)
     }
-    expect(backend.entryCount).toBe(goldenKeys.length * 10)
+    expect(backend.entryCount).toBe(goldenKeys.length * (version === 1 ? 10 : 14))
     const fired = [...drainTimers(backend, 'event'), ...drainTimers(backend, 'processing')].map(timerText)
     const registered = goldenKeys.flatMap((key, index) => [
       timerText({ key, domain: 'event', timestampMs: 1_700_000_000_000 + index, tag: 'tag' }),
@@ -81,9 +120,21 @@ describe('the segment format', () => {
     expect(fired.sort()).toEqual(registered.sort())
   })
 
+  it('reads the times of what version 2 wrote, to the millisecond', async () => {
+    const backend = await restoredFrom(read(2), new WallClock(wallStartMs + 1004))
+    const { value, list, map } = timedState(backend)
+    for (const [index, key] of goldenKeys.entries()) {
+      backend.setKey(key)
+      // Written at the millisecond of its index, it lives for 1000: what was written at 4 is gone at 1004.
+      const lives = index > 4
+      expect(value.get()).toBe(lives ? `timed ${index}` : undefined)
+      expect(list.get()).toEqual(lives ? [index, 100 + index] : [100 + index])
+      expect(map.keys()).toEqual(lives ? ['first', 'second'] : ['second'])
+    }
+  })
+
   it('writes the same bytes today', async () => {
-    const snapshot = JSON.parse(readFileSync(golden, 'utf8')) as KeyedSnapshot
-    expect(await inlineSnapshot()).toEqual(snapshot)
+    expect(await inlineSnapshot()).toEqual(read(2))
   })
 
   it('lays out a block as its header comment says', async () => {
@@ -99,7 +150,7 @@ describe('the segment format', () => {
     const reader = createReader(block)
     expect(Buffer.from(reader.raw(4)).toString()).toBe('MRSG')
     expect([reader.u8(), reader.u8(), reader.u16(), reader.i53(), reader.u32(), reader.u16()]).toEqual([
-      1,
+      2,
       1,
       5,
       -2,
@@ -140,7 +191,7 @@ describe('the segment format', () => {
       kind: 'value',
       codecs: { key: { version: 1, kind: 'key', fingerprint: '', layout: null } },
     } as const
-    const place = { uid: 'u', keyGroup: keyGroup(5), watermark: 9, object: 'o', states: [description] }
+    const place = { uid: 'u', keyGroup: keyGroup(5), watermark: 9, object: 'o', format: 2, states: [description] }
     expect(openBlock(block, place)).toHaveLength(1)
     expect(() => openBlock(block, { ...place, keyGroup: keyGroup(6) })).toThrow(/MR-T03.*key group 5/)
     expect(() => openBlock(block, { ...place, watermark: 8 })).toThrow(/MR-T03.*watermark 9/)
@@ -154,7 +205,7 @@ describe('the segment format', () => {
     const snapshot = await inlineSnapshot()
     const restore = (changed: KeyedSnapshot): Promise<void> =>
       createHeapBackend(range()).restore([changed], new MemorySnapshots())
-    await expect(restore({ ...snapshot, format: 2 })).rejects.toThrow(/MR-T05/)
+    await expect(restore({ ...snapshot, format: 3 })).rejects.toThrow(/MR-T05.*format 3; this version reads 1 to 2/)
     const base = snapshot.groups.find((group) => group.handle !== undefined)!.handle!
     await expect(
       restore({ ...snapshot, groups: snapshot.groups.map((group) => ({ ...group, base: [base] })) }),
@@ -163,8 +214,9 @@ describe('the segment format', () => {
 })
 
 async function inlineSnapshot(): Promise<KeyedSnapshot> {
-  const backend = createHeapBackend({ ...range(), maxParallelism: MAX_PARALLELISM })
-  fillGolden(backend)
+  const clock = new WallClock(wallStartMs)
+  const backend = createHeapBackend({ ...range(undefined, undefined, clock), maxParallelism: MAX_PARALLELISM })
+  fillGolden(backend, clock)
   const write = (_: number, bytes: Uint8Array): Promise<StateHandle> =>
     Promise.resolve({ kind: 'inline', base64: Buffer.from(bytes).toString('base64'), crc: 0 })
   return await backend.snapshot(

@@ -10,17 +10,22 @@
 // aggregating: key, value. list: key, item count varint, items. map: key, map key, value: one entry per map key, so that an increment
 // can hold single ones. timers: key, domain u8 (0 event, 1 processing), timestamp i53, tag string. `put` is the only operation of a
 // complete block; `remove` (key, and map key) is room for increments.
+//
+// Since version 2: where the state's description has `ttlMs`, the wall time of its last refresh, i53 ms, stands before each value, of
+// a list before each item. Version 1 is read as it was; a reader of version 1 refuses what it would take for values.
 
 import { crc32 } from 'node:zlib'
 import { invariant } from '../base/errors.ts'
 import type { KeyGroup } from '../base/ids.ts'
 import type { KeyedStateDescription } from '../checkpoint/contract.ts'
-import { createReader } from '../record/bytes.ts'
+import { createReader, releaseBytes } from '../record/bytes.ts'
 import type { ByteWriter } from '../record/contract.ts'
 import { stateError } from './errors.ts'
 
 /** The number in KeyedSnapshot.format. */
-export const SEGMENT_VERSION = 1
+export const SEGMENT_VERSION = 2
+/** Blocks since this one are read. */
+export const SEGMENT_VERSION_OLDEST = 1
 export const entryOperation = { put: 1, remove: 2 } as const
 
 /** 'MRSG', read as a little-endian number. */
@@ -51,7 +56,7 @@ export class BlockWriter {
   readonly entries: ByteWriter
   readonly #header: { readonly keyGroup: KeyGroup; readonly watermark: number }
   readonly #sections: WrittenSection[] = []
-  readonly #pieces: Uint8Array[] = []
+  readonly #pieces: { readonly bytes: Uint8Array; readonly own: boolean }[] = []
   #open: WrittenSection | undefined
 
   /** `scratch` is reused from block to block. */
@@ -73,7 +78,7 @@ export class BlockWriter {
   /** Adds `count` entries that were written elsewhere. */
   addWritten(count: number, bytes: Uint8Array): void {
     this.#cutPiece()
-    this.#addPiece(bytes)
+    this.#addPiece(bytes, false)
     this.#open!.count += count
   }
 
@@ -89,13 +94,14 @@ export class BlockWriter {
     if (this.#sections.length === 0) return undefined
     const table = this.#writeTable()
     let length = table.length
-    for (const piece of this.#pieces) length += piece.length
+    for (const { bytes } of this.#pieces) length += bytes.length
     const block = new Uint8Array(length)
     block.set(table)
     let offset = table.length
-    for (const piece of this.#pieces) {
-      block.set(piece, offset)
-      offset += piece.length
+    for (const { bytes, own } of this.#pieces) {
+      block.set(bytes, offset)
+      offset += bytes.length
+      if (own) releaseBytes(bytes)
       if (pace.shouldYield()) await pace.pause()
     }
     return block
@@ -103,15 +109,15 @@ export class BlockWriter {
 
   #cutPiece(): void {
     if (this.entries.position === 0) return
-    this.#addPiece(this.entries.take())
+    this.#addPiece(this.entries.take(), true)
     this.entries.reset()
   }
 
-  #addPiece(piece: Uint8Array): void {
+  #addPiece(bytes: Uint8Array, own: boolean): void {
     const section = this.#open!
-    section.crc = crc32(piece, section.crc)
-    section.byteLength += piece.length
-    this.#pieces.push(piece)
+    section.crc = crc32(bytes, section.crc)
+    section.byteLength += bytes.length
+    this.#pieces.push({ bytes, own })
   }
 
   #writeTable(): Uint8Array {
@@ -153,6 +159,8 @@ export interface BlockPlace {
   readonly watermark: number
   /** Names the object for messages. */
   readonly object: string
+  /** The snapshot's format. */
+  readonly format: number
   /** The snapshot's states, which the block's section table points into. */
   readonly states: readonly KeyedStateDescription[]
 }
@@ -164,7 +172,7 @@ export function openBlock(bytes: Uint8Array, place: BlockPlace): BlockSection[] 
   const reader = createReader(bytes)
   if (reader.u32() !== MAGIC) throw damaged('The block does not begin as one')
   // The snapshot's own format number was checked before: another version here is damage.
-  if (reader.u8() !== SEGMENT_VERSION) throw damaged('The block has another version than its snapshot')
+  if (reader.u8() !== place.format) throw damaged('The block has another version than its snapshot')
   reader.position = HEADER_BYTES - 2
   const sectionCount = reader.u16()
   const tableEnd = HEADER_BYTES + sectionCount * SECTION_BYTES

@@ -2,7 +2,10 @@
 
 import type { Brand } from '../base/ids.ts'
 
-/** A key is a relative path of `/`-separated segments [A-Za-z0-9._=-]+; only paths.ts makes them. */
+/**
+ * A key is a relative path of `/`-separated segments [A-Za-z0-9._=-]+, or absolute (`scheme:`) for an object outside of the job's own
+ * store; only paths.ts makes them.
+ */
 export type ObjectKey = Brand<string, 'ObjectKey'>
 
 /** Every object but HEAD is created once under a name never used again (rule 6). */
@@ -18,6 +21,12 @@ export interface ObjectStore {
   /** All keys that begin with `prefix` (whole segments or not), sorted. */
   list(prefix: string): Promise<ObjectKey[]>
 }
+
+/**
+ * Objects outside of the job's own store, by absolute keys: a savepoint or a checkpoint that another job made. They are somebody
+ * else's, so there is nothing here to write or delete with. Throws MR-S04 for a key of a scheme that it does not serve.
+ */
+export type ForeignObjects = Pick<ObjectStore, 'read' | 'readRange'>
 
 export interface HeadVersion {
   /** Opaque: an ETag, or the number of a file. */

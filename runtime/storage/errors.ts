@@ -91,6 +91,20 @@ export const storageErrors = {
     remedy:
       'Nothing is begun from empty unasked. Put the folder back, whole, and give the same command again; or take the rest of it away, with what the job wrote, to begin anew.',
   },
+  'MR-S17': {
+    meaning: 'The path given to begin from is no savepoint or checkpoint.',
+    who: 'user',
+    retry: false,
+    remedy:
+      'Name the folder of a savepoint (savepoint-<id>, or a whole copy of it), a folder objects/chk-<id>, or the _metadata in it.',
+  },
+  'MR-S18': {
+    meaning: 'A checkpoint can be begun from only while HEAD of its job retains it.',
+    who: 'user',
+    retry: false,
+    remedy:
+      'Name a checkpoint that the job still lists, where it lies: its files belong to the job, which takes them away when it drops it. To keep or copy state, take a savepoint.',
+  },
 } as const satisfies Readonly<Record<string, ErrorRow>>
 
 export const storageError = errorsOf(storageErrors)

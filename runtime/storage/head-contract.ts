@@ -9,7 +9,7 @@ export const HEAD_FORMAT = 1
 export interface ManifestRef {
   readonly id: CheckpointId
   readonly kind: 'checkpoint' | 'savepoint'
-  /** Of the manifest object. */
+  /** Of the manifest object. Absolute when it lies outside of the job's store: then it is somebody else's, and only read. */
   readonly path: ObjectKey
   /** The start that made it. */
   readonly start: Start
@@ -26,7 +26,8 @@ export type HeadEnd =
   | { readonly kind: 'none' }
   | { readonly kind: 'suspended' }
   | { readonly kind: 'stopped'; readonly savepoint: ManifestRef }
-  | { readonly kind: 'finished' }
+  /** `drained`: with this savepoint, and no earlier checkpoint may be gone back to: what came after it is committed. */
+  | { readonly kind: 'finished'; readonly drained?: ManifestRef }
   | { readonly kind: 'failed'; readonly reason: string }
   | { readonly kind: 'cancelled' }
 

@@ -99,7 +99,7 @@ const headSchema = z.looseObject({
     z.looseObject({ kind: z.literal('none') }),
     z.looseObject({ kind: z.literal('suspended') }),
     z.looseObject({ kind: z.literal('stopped'), savepoint: manifestSchema }),
-    z.looseObject({ kind: z.literal('finished') }),
+    z.looseObject({ kind: z.literal('finished'), drained: manifestSchema.optional() }),
     z.looseObject({ kind: z.literal('failed'), reason: z.string() }),
     z.looseObject({ kind: z.literal('cancelled') }),
   ]),

@@ -9,6 +9,7 @@ import {
   completeSavepoint,
   confirmCommits,
   countRestart,
+  discardCancelled,
   discarded,
   fail,
   failSavepoint,
@@ -341,11 +342,51 @@ describe('an end', () => {
       commitsPending: true,
     })
     expect(() => finish(stopped)).toThrow(/not confirmed/)
-    expect(finish(confirmCommits(stopped, checkpointId(6))).end).toEqual({ kind: 'finished' })
+    const finished = finish(confirmCommits(stopped, checkpointId(6)))
+    const drained = savepoint(6, { drained: true })
+    expect(finished.end).toEqual({ kind: 'finished', drained })
+    // Its checkpoints are older than what is committed: whoever began there would write it twice.
+    expect(restorePointOf(finished)).toEqual({ kind: 'manifest', manifest: drained })
   })
 
   it('is not finished while commits are unconfirmed', () => {
     expect(() => finish(complete(withCheckpoints(), manifest(5), 1, true))).toThrow(/not confirmed/)
+  })
+})
+
+describe('the checkpoints of a cancelled job', () => {
+  const cancelled = (head: Head) => cancel(head, { deleted: false })
+
+  it('may all be deleted, and no restore point is left', () => {
+    const head = discardCancelled(cancelled(withCheckpoints(3, 5)))
+    expect([idsOf(head.retained), idsOf(head.discarding), restorePointOf(head)]).toEqual([
+      [],
+      [3, 5],
+      { kind: 'empty' },
+    ])
+    expect(isPinned(head, manifest(5))).toBe(false)
+    expect(discardCancelled(head)).toEqual(head)
+  })
+
+  it('are kept where they are pinned for a reason of its own; the pin of the restore point is none', () => {
+    const begun = beginStart(close(withCheckpoints(3, 5)), {
+      start: start(2),
+      restoredFrom: { kind: 'manifest', manifest: manifest(5) },
+      commitsPending: false,
+      parallelism: 1,
+      maxParallelism: 128,
+    })
+    const pinned = addPin(begun, { manifest: manifest(3), reason: 'upgrade' })
+    const head = discardCancelled(cancelled(pinned))
+    expect([idsOf(head.retained), idsOf(head.discarding)]).toEqual([[3], [5]])
+    expect(head.pins.map(({ reason }) => reason)).toEqual(['upgrade'])
+  })
+
+  it('stay while commits are unconfirmed, and at any other end', () => {
+    const unconfirmed = cancelled(complete(withCheckpoints(3), manifest(5), 2, true))
+    expect(discardCancelled(unconfirmed)).toBe(unconfirmed)
+    for (const head of [withCheckpoints(3), close(withCheckpoints(3)), fail(withCheckpoints(3), 'why')])
+      expect(discardCancelled(head)).toBe(head)
   })
 })
 

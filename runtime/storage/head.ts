@@ -241,8 +241,13 @@ export function finish(head: Head): Head {
     head.unconfirmed === undefined,
     `the commits of ${head.unconfirmed?.path} are not confirmed; the job has not finished`,
   )
-  const drained = head.end.kind === 'stopped' && head.end.savepoint.drained === true
-  return drained ? { ...head, end: { kind: 'finished' } } : ended(head, { kind: 'finished' })
+  const drained = drainedStopOf(head.end)
+  return drained === undefined ? ended(head, { kind: 'finished' }) : { ...head, end: { kind: 'finished', drained } }
+}
+
+/** The savepoint of a stop with drain, which becomes `finished` once all is committed. */
+export function drainedStopOf(end: HeadEnd): ManifestRef | undefined {
+  return end.kind === 'stopped' && end.savepoint.drained === true ? end.savepoint : undefined
 }
 
 export function fail(head: Head, reason: string): Head {
@@ -254,15 +259,34 @@ export function cancel(head: Head, { deleted: isDeleted }: { readonly deleted: b
   return isDeleted ? { ...head, end: { kind: 'cancelled' } } : ended(head, { kind: 'cancelled' })
 }
 
+/**
+ * `onCancellation: 'delete'`: the checkpoints of a cancelled job may be deleted, and with them goes every restore point. Left are savepoints,
+ * which are the user's, and what is pinned or not yet committed. Nothing changes for any other end.
+ */
+export function discardCancelled(head: Head): Head {
+  if (head.end.kind !== 'cancelled' || head.unconfirmed !== undefined) return head
+  const pins = head.pins.filter((pin) => pin.reason !== 'restore point')
+  const pinned = new Set(pins.map((pin) => pin.manifest.path))
+  return {
+    ...head,
+    restoredFrom: { kind: 'empty' },
+    retained: head.retained.filter((manifest) => pinned.has(manifest.path)),
+    discarding: [...head.discarding, ...head.retained.filter((manifest) => !pinned.has(manifest.path))],
+    pins,
+  }
+}
+
 export function countRestart(head: Head): Head {
   return { ...head, restarts: head.restarts + 1 }
 }
 
 // ---- questions ----
 
-/** Rule 2: S after stopped(S), else the newest manifest completed in HEAD's own start, else that start's `restoredFrom`. */
+/** Rule 2: S after stopped(S) and after a drain to S, else the newest manifest completed in HEAD's own start, else that start's `restoredFrom`. */
 export function restorePointOf(head: Head): RestorePoint {
   if (head.end.kind === 'stopped') return { kind: 'manifest', manifest: head.end.savepoint }
+  if (head.end.kind === 'finished' && head.end.drained !== undefined)
+    return { kind: 'manifest', manifest: head.end.drained }
   const newest = head.retained.findLast((manifest) => manifest.start === head.start)
   return newest === undefined ? head.restoredFrom : { kind: 'manifest', manifest: newest }
 }

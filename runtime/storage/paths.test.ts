@@ -5,7 +5,9 @@ import {
   checkpointDataKey,
   headFile,
   isTransactionOf,
+  localCodeFolder,
   localJobId,
+  localJobsFolder,
   localStoreFolder,
   manifestKey,
   parseHeadFile,
@@ -67,8 +69,25 @@ describe('local job ids', () => {
       expect(parseLocalJobFolder('flights', other)).toBeUndefined()
   })
 
+  it('of a namespace lie in its folder', () => {
+    expect(localJobsFolder('default/flights')).toBe('.millrace/default')
+    expect(localJobsFolder('flights')).toBe('.millrace')
+    expect(localStoreFolder(localJobId('default/flights', 2))).toBe('.millrace/default/flights.2')
+    expect(parseLocalJobFolder('default/flights', 'flights')).toBe(1)
+    expect(parseLocalJobFolder('default/flights', 'flights.12')).toBe(12)
+    expect(parseLocalJobFolder('default/flights', 'default')).toBeUndefined()
+  })
+
+  it('never meet the parts of a store, though a job has the name of a namespace', () => {
+    for (const name of ['default/head', 'default/objects', 'default/probe-1', 'default/code-1'])
+      expect(() => localJobId(name, 1)).toThrow(/MR-S04/)
+    expect(localJobId('head', 1)).toBe('head')
+    expect(localCodeFolder('default/flights', 'abc')).toBe('.millrace/default/flights/code-abc')
+  })
+
   it('refuse names that could be another job’s later id, or lead out of the folder', () => {
-    for (const name of ['flights.2', '../x', '', 'a b', '.x']) expect(() => localJobId(name, 1)).toThrow(/MR-S04/)
+    for (const name of ['flights.2', 'default/flights.2', '../x', '', 'a b', '.x', 'default/', '/x'])
+      expect(() => localJobId(name, 1)).toThrow(/MR-S04/)
   })
 })
 

@@ -16,7 +16,7 @@ const SEGMENT = /^[A-Za-z0-9_=-][A-Za-z0-9._=-]{0,127}$/
 /** Where local jobs keep their stores, under the working folder. */
 export const LOCAL_ROOT = '.millrace'
 
-/** Throws MR-S04 unless `value` is a key: segments of letters, digits and `._=-`, none beginning with a dot. */
+/** Throws MR-S04 unless `value` is a key of the job's own store: segments of letters, digits and `._=-`, none beginning with a dot. */
 export function parseObjectKey(value: string): ObjectKey {
   for (const segment of value.split('/')) {
     if (!SEGMENT.test(segment)) throw storageError('MR-S04', `Object key ${JSON.stringify(value)}.`)
@@ -26,16 +26,24 @@ export function parseObjectKey(value: string): ObjectKey {
 
 // ---- objects of snapshots ----
 
-/** The folder of one snapshot; ids rise strictly over both kinds, so it belongs to one snapshot for ever (rule 6). */
 /** Keys of whatever belongs to checkpoints begin so. */
 export const CHECKPOINTS_PREFIX = 'chk-'
+const SAVEPOINTS_PREFIX = 'savepoint-'
+const METADATA = '_metadata'
 
+/** The folder of one snapshot; ids rise strictly over both kinds, so it belongs to one snapshot for ever (rule 6). */
 export function snapshotFolder(id: CheckpointId, kind: SnapshotKind): string {
-  return kind === 'checkpoint' ? `${CHECKPOINTS_PREFIX}${id}` : `savepoint-${id}`
+  return kind === 'checkpoint' ? `${CHECKPOINTS_PREFIX}${id}` : `${SAVEPOINTS_PREFIX}${id}`
+}
+
+/** The checkpoint to whose folder an object belongs, or undefined. */
+export function checkpointOfKey(key: string): CheckpointId | undefined {
+  const match = /^chk-(\d+)\//.exec(key)
+  return match === null ? undefined : checkpointId(Number(match[1]))
 }
 
 export function manifestKey(id: CheckpointId, kind: SnapshotKind): ObjectKey {
-  return parseObjectKey(`${snapshotFolder(id, kind)}/_metadata`)
+  return parseObjectKey(`${snapshotFolder(id, kind)}/${METADATA}`)
 }
 
 /** Data that dies with its snapshot. `unique`: never used before. */
@@ -55,6 +63,78 @@ export function sharedDataKey(unique: string): ObjectKey {
 /** What probe.ts writes to find out whether the store honours conditions. */
 export function probeKey(unique: string): ObjectKey {
   return parseObjectKey(`probe/${unique}`)
+}
+
+/** Whether an object lies in a savepoint's folder: the user's, who may take it away at any time. */
+export function isOfSavepoint(key: string): boolean {
+  return key.startsWith(SAVEPOINTS_PREFIX)
+}
+
+// ---- objects outside of the job's own store ----
+
+const FILE_SCHEME = 'file://'
+
+/** Whether a key names its object wherever it is read (`scheme:`); else it lies in the store of the job that wrote it. */
+export function isAbsoluteKey(key: string): boolean {
+  return /^[a-z][a-z0-9+.-]*:/.test(key)
+}
+
+/** The key of a file; `path` is absolute. */
+export function fileKey(path: string): ObjectKey {
+  return `${FILE_SCHEME}${path}` as ObjectKey
+}
+
+/** The file that a key names. Throws MR-S04 for any other key. */
+export function parseFileKey(key: ObjectKey): string {
+  if (!key.startsWith(`${FILE_SCHEME}/`))
+    throw storageError('MR-S04', `${JSON.stringify(key)} is not the key of a file.`)
+  return key.slice(FILE_SCHEME.length)
+}
+
+/**
+ * Where an object lies that a manifest names, told by where the manifest lies: what is in the snapshot's own folder moves and is renamed
+ * with it, anything else lies in the store around that folder.
+ */
+export function absoluteKey(
+  key: string,
+  { manifest, folder }: { readonly manifest: ObjectKey; readonly folder: string },
+): ObjectKey {
+  if (isAbsoluteKey(key)) return key as ObjectKey
+  const around = parentOf(manifest)
+  const own = `${folder}/`
+  const found = key.startsWith(own) ? joinPath(around, key.slice(own.length)) : joinPath(parentOf(around), key)
+  return found as ObjectKey
+}
+
+/** A snapshot named by its folder, or by the manifest in it. Paths are absolute; `folder` is its last part. */
+export interface SnapshotPlace {
+  readonly manifest: ObjectKey
+  readonly folder: string
+  /** Of the job's store that it lies in; undefined: it lies elsewhere (a savepoint that was copied). */
+  readonly storeFolder: string | undefined
+}
+
+export function snapshotPlace(path: string): SnapshotPlace {
+  const trimmed = path.length > 1 ? path.replace(/\/+$/, '') : path
+  const folder = trimmed.endsWith(`/${METADATA}`) ? parentOf(trimmed) : trimmed
+  const objects = parentOf(folder)
+  const store = parentOf(objects)
+  return {
+    manifest: fileKey(joinPath(folder, METADATA)),
+    folder: folder.slice(folder.lastIndexOf('/') + 1),
+    storeFolder: objects === objectsFolder(store) ? store : undefined,
+  }
+}
+
+/** How HEAD of the job whose store is `storeFolder` names the manifest: by its key if it lies there under its own name. */
+export function manifestKeyIn(storeFolder: string, place: SnapshotPlace): ObjectKey {
+  const inPlace = place.storeFolder === storeFolder && isSnapshotFolder(place.folder)
+  return inPlace ? parseObjectKey(joinPath(place.folder, METADATA)) : place.manifest
+}
+
+/** Whether it is a name that a snapshot was written under. */
+export function isSnapshotFolder(name: string): boolean {
+  return new RegExp(`^(?:${CHECKPOINTS_PREFIX}|${SAVEPOINTS_PREFIX})\\d+$`).test(name)
 }
 
 // ---- HEAD on a directory ----
@@ -91,6 +171,11 @@ export function parentOf(path: string): string {
 
 // ---- local jobs ----
 
+/** Which folder holds the folders of all jobs of a name; a name of a namespace has the namespace's. */
+export function localJobsFolder(name: string): string {
+  return parentOf(joinPath(LOCAL_ROOT, checkedLocalName(name)))
+}
+
 /** The folder of a local job's store. */
 export function localStoreFolder(job: JobId): string {
   return joinPath(LOCAL_ROOT, checkedJobId(job))
@@ -104,6 +189,27 @@ export function objectsFolder(storeFolder: string): string {
   return joinPath(storeFolder, 'objects')
 }
 
+/**
+ * Where the files of a job lie that came in a ConfigMap; `hash` is of their contents, so that what lies there never changes: a thread
+ * that is started again meets the code that the others run. Shared by all jobs of the name.
+ */
+export function localCodeFolder(name: string, hash: string): string {
+  return joinPath(joinPath(LOCAL_ROOT, checkedLocalName(name)), `code-${hash}`)
+}
+
+/** Address and token of the process that runs the job. */
+export function restFile(storeFolder: string): string {
+  return joinPath(storeFolder, 'rest.json')
+}
+
+/** Half-written ones, and those on their way out; the leading dot keeps them apart from all jobs. */
+export function restTemporaryFile(storeFolder: string, unique: string): string {
+  return joinPath(storeFolder, `.rest-${unique}`)
+}
+
+/** What lies in a store's folder; a namespace may have the name of a job, and its jobs' folders then lie beside these. */
+const STORE_PARTS = /^(head|objects|rest\.json|(probe|code)-.*)$/
+
 /** Where probe.ts tries swaps without touching HEAD. */
 export function probeHeadFolder(storeFolder: string, unique: string): string {
   return joinPath(storeFolder, `probe-${unique}`)
@@ -114,11 +220,12 @@ export function localJobId(name: string, number: number): JobId {
   return checkedJobId(jobId(number === 1 ? checkedLocalName(name) : `${checkedLocalName(name)}.${number}`))
 }
 
-/** Which job of `name` a folder is, or undefined when it is not one of them. */
+/** Which job of `name` a folder in localJobsFolder(name) is, or undefined when it is not one of them. */
 export function parseLocalJobFolder(name: string, folder: string): number | undefined {
-  if (folder === name) return 1
-  if (!folder.startsWith(`${name}.`)) return undefined
-  const rest = folder.slice(name.length + 1)
+  const own = name.slice(name.lastIndexOf('/') + 1)
+  if (folder === own) return 1
+  if (!folder.startsWith(`${own}.`)) return undefined
+  const rest = folder.slice(own.length + 1)
   return /^([2-9]|[1-9]\d+)$/.test(rest) ? Number(rest) : undefined
 }
 
@@ -132,6 +239,11 @@ export function checkedJobId(job: JobId): JobId {
 
 /** A name that ends in `.<number>` could be another job's later id; two jobs must never share a folder. */
 function checkedLocalName(name: string): string {
+  checkedJobId(jobId(name))
+  const [, ...inner] = name.split('/')
+  const taken = inner.find((segment) => STORE_PARTS.test(segment))
+  if (taken !== undefined)
+    throw storageError('MR-S04', `Job name ${JSON.stringify(name)}: ${taken} is the name of a folder of stores.`)
   if (/\.\d+$/.test(name))
     throw storageError(
       'MR-S04',

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { start } from '../base/ids.ts'
-import type { HeadEnd, ManifestRef } from './head-contract.ts'
+import type { HeadEnd, ManifestRef, RestorePoint } from './head-contract.ts'
 import { decideLocalIdentity } from './local-identity.ts'
 import type { LocalIdentity, NumberedFolder } from './local-identity.ts'
 import { checkpointId } from '../base/ids.ts'
-import { manifestKey } from './paths.ts'
+import { fileKey, manifestKey } from './paths.ts'
 import { decideStart } from './start-decision.ts'
 import type { StartDecision } from './start-decision.ts'
 
@@ -25,6 +25,8 @@ const ends: Record<HeadEnd['kind'], HeadEnd> = {
   failed: { kind: 'failed', reason: 'why' },
   cancelled: { kind: 'cancelled' },
 }
+
+const empty = { kind: 'empty' } as const
 
 describe('a coordinator that reads HEAD at start 3', () => {
   it.each<[HeadEnd['kind'], number | undefined, StartDecision]>([
@@ -50,7 +52,10 @@ describe('a coordinator that reads HEAD at start 3', () => {
     ['cancelled', undefined, { kind: 'ended' }],
   ])('with end %s and wants start %s', (end, wanted, expected) => {
     expect(
-      decideStart({ start: start(3), end: ends[end] }, { start: wanted === undefined ? undefined : start(wanted) }),
+      decideStart(
+        { start: start(3), end: ends[end], restoredFrom: empty },
+        { start: wanted === undefined ? undefined : start(wanted) },
+      ),
     ).toEqual(expected)
   })
 
@@ -61,15 +66,20 @@ describe('a coordinator that reads HEAD at start 3', () => {
 })
 
 describe('a local command', () => {
-  const folder = (number: number, end: HeadEnd['kind'] | undefined, unconfirmed?: ManifestRef): NumberedFolder => ({
+  const folder = (
+    number: number,
+    end: HeadEnd['kind'] | undefined,
+    unconfirmed?: ManifestRef,
+    restoredFrom: RestorePoint = empty,
+  ): NumberedFolder => ({
     number,
-    head: end === undefined ? undefined : { start: start(1), end: ends[end], unconfirmed },
+    head: end === undefined ? undefined : { start: start(1), end: ends[end], restoredFrom, unconfirmed },
   })
   const decide = (folders: readonly NumberedFolder[], from = false) =>
-    decideLocalIdentity({ name: 'flights', folders, from })
+    decideLocalIdentity({ name: 'flights', folders, from: from ? () => savepoint.path : undefined })
 
   it.each<
-    [string, readonly NumberedFolder[], boolean, Omit<LocalIdentity, 'after' | 'commitFirst'> & Partial<LocalIdentity>]
+    [string, readonly NumberedFolder[], boolean, Omit<LocalIdentity, 'after' | 'finishFirst'> & Partial<LocalIdentity>]
   >([
     ['begins afresh without a folder', [], false, { job: 'flights' as never, number: 1, begin: 'fresh' }],
     [
@@ -107,13 +117,13 @@ describe('a local command', () => {
       'finishes the permitted commits of a failed job before the new one',
       [folder(1, 'failed', savepoint)],
       false,
-      { job: 'flights.2' as never, number: 2, begin: 'fresh', after: 'failed', commitFirst: 'flights' as never },
+      { job: 'flights.2' as never, number: 2, begin: 'fresh', after: 'failed', finishFirst: 'flights' as never },
     ],
     [
       'begins a new job after a cancelled one',
       [folder(1, 'cancelled')],
       false,
-      { job: 'flights.2' as never, number: 2, begin: 'fresh', after: 'cancelled' },
+      { job: 'flights.2' as never, number: 2, begin: 'fresh', after: 'cancelled', finishFirst: 'flights' as never },
     ],
     [
       'means the highest number, in whatever order they are found',
@@ -140,12 +150,34 @@ describe('a local command', () => {
       { job: 'flights.2' as never, number: 2, begin: 'fresh', after: 'finished' },
     ],
   ])('%s', (_, folders, from, expected) => {
-    expect(decide(folders, from)).toEqual({ after: undefined, commitFirst: undefined, ...expected })
+    expect(decide(folders, from)).toEqual({ after: undefined, finishFirst: undefined, ...expected })
   })
 
-  it('with --from is refused while commits are unconfirmed', () => {
-    expect(() => decide([folder(1, 'none', savepoint)], true)).toThrow(/MR-S15/)
-    expect(() => decide([folder(1, 'finished', savepoint)], true)).toThrow(/MR-S15/)
+  it('with --from is refused while the job has unconfirmed commits; those of one that is over are finished first', () => {
+    for (const end of ['none', 'suspended', 'stopped'] as const)
+      expect(() => decide([folder(1, end, savepoint)], true)).toThrow(/MR-S15.*savepoint-4.*flights/)
+    expect(decide([folder(1, 'failed', savepoint)], true)).toMatchObject({ begin: 'fresh', finishFirst: 'flights' })
     expect(decide([folder(1, 'none', savepoint)]).begin).toBe('resume')
+  })
+
+  it('with the same --from again goes on with the start that it began, also with unconfirmed commits, until that has ended', () => {
+    const begun = { kind: 'manifest', manifest: savepoint } as const
+    const elsewhere = { kind: 'manifest', manifest: { ...savepoint, path: fileKey('/copy/_metadata') } } as const
+    expect(decide([folder(1, 'none', undefined, begun)], true).begin).toBe('resume')
+    expect(decide([folder(1, 'none', savepoint, begun)], true).begin).toBe('resume')
+    expect(decide([folder(1, 'none', undefined, elsewhere)], true).begin).toBe('next start')
+    expect(decide([folder(1, 'suspended', undefined, begun)], true).begin).toBe('next start')
+  })
+
+  it('after a drain begins a new job, and the drained one gets its last word first', () => {
+    const end = { kind: 'stopped', savepoint: { ...savepoint, drained: true } } as const
+    const drained = { number: 1, head: { start: start(1), end, restoredFrom: empty, unconfirmed: undefined } }
+    expect(decide([drained])).toEqual({
+      job: 'flights.2',
+      number: 2,
+      begin: 'fresh',
+      after: 'finished',
+      finishFirst: 'flights',
+    })
   })
 })

@@ -2,7 +2,9 @@
 
 import { start } from '../base/ids.ts'
 import type { Start } from '../base/ids.ts'
-import type { Head } from './head-contract.ts'
+import type { ObjectKey } from './contract.ts'
+import { drainedStopOf } from './head.ts'
+import type { Head, RestorePoint } from './head-contract.ts'
 
 export type StartDecision =
   /** There is no HEAD: create it (newJob). */
@@ -16,22 +18,37 @@ export type StartDecision =
   /** A later start has begun: likewise. */
   | { readonly kind: 'stale' }
 
+export interface WantedStart {
+  /** undefined: the local rule. */
+  readonly start: Start | undefined
+  /** Begin at this manifest (`--from`); undefined: where HEAD says. */
+  readonly from?: ObjectKey | undefined
+}
+
 /**
  * `wanted.start` undefined: the local rule (28), where whoever gives the same command again means "go on": resume while nothing ended,
- * the next start after `suspended` or `stopped`; a finished, failed or cancelled job is over (local-identity.ts begins a new one).
+ * the next start after `suspended` or `stopped`; a finished, drained, failed or cancelled job is over (local-identity.ts begins a new one).
+ * `from` makes a new start, except that the command which began there is given again: its start goes on, or what it has committed since
+ * would be written twice.
  */
 export function decideStart(
-  head: Pick<Head, 'start' | 'end'> | undefined,
-  wanted: { readonly start: Start | undefined },
+  head: Pick<Head, 'start' | 'end' | 'restoredFrom'> | undefined,
+  wanted: WantedStart,
 ): StartDecision {
   if (head === undefined) return { kind: 'first', start: wanted.start ?? start(1) }
-  const wantedStart = wanted.start ?? impliedStart(head)
+  const wantedStart = wanted.start ?? impliedStart(head, wanted.from)
   if (wantedStart < head.start) return { kind: 'stale' }
   if (wantedStart > head.start) return { kind: 'next', start: wantedStart }
   return head.end.kind === 'none' ? { kind: 'resume' } : { kind: 'ended' }
 }
 
-function impliedStart(head: Pick<Head, 'start' | 'end'>): Start {
-  const goesOn = head.end.kind === 'suspended' || head.end.kind === 'stopped'
-  return goesOn ? start(head.start + 1) : head.start
+function impliedStart(head: Pick<Head, 'start' | 'end' | 'restoredFrom'>, from: ObjectKey | undefined): Start {
+  const { kind } = head.end
+  const goesOn = kind === 'suspended' || (kind === 'stopped' && drainedStopOf(head.end) === undefined)
+  const begins = kind === 'none' && from !== undefined && !beganAt(head.restoredFrom, from)
+  return goesOn || begins ? start(head.start + 1) : head.start
+}
+
+function beganAt(point: RestorePoint, from: ObjectKey): boolean {
+  return point.kind === 'manifest' && point.manifest.path === from
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { checkpointId } from '../base/ids.ts'
 import type { PlantedFault } from '../base/planted.ts'
+import type { CheckpointMode } from '../job/contract.ts'
 import type { Barrier } from '../record/element.ts'
 import { BarrierHandler } from './barrier-handler.ts'
 import type { BarrierAction } from './barrier-handler.ts'
@@ -12,10 +13,14 @@ const barrier = (id: number, alignedMs = 0): Barrier => ({
   alignedMs,
 })
 
-function handlerOf(channels: number, options: { newestKnown?: number; planted?: PlantedFault[] } = {}): BarrierHandler {
+function handlerOf(
+  channels: number,
+  options: { newestKnown?: number; mode?: CheckpointMode; planted?: PlantedFault[] } = {},
+): BarrierHandler {
   return new BarrierHandler({
     channels,
     newestKnown: checkpointId(options.newestKnown ?? 0),
+    mode: options.mode ?? 'exactly-once',
     planted: new Set(options.planted),
   })
 }
@@ -28,6 +33,21 @@ function told(actions: readonly BarrierAction[]): string {
   })
   return words.join(', ')
 }
+
+describe('the barrier handler of at-least-once', () => {
+  it('blocks no channel, and snapshots when the last barrier has arrived (rule 13)', () => {
+    const handler = handlerOf(3, { mode: 'at-least-once' })
+    expect(told(handler.barrier(0, barrier(1), 0))).toBe('')
+    expect(told(handler.barrier(2, barrier(1), 5))).toBe('')
+    expect(told(handler.barrier(1, barrier(1), 9))).toBe('snapshot 1, unblock')
+  })
+
+  it('aligns savepoints all the same (rule 15)', () => {
+    const handler = handlerOf(2, { mode: 'at-least-once' })
+    expect(told(handler.barrier(0, { ...barrier(1), kind: 'savepoint' }, 0))).toBe('block 0')
+    expect(told(handler.barrier(1, { ...barrier(1), kind: 'savepoint' }, 0))).toBe('block 1, snapshot 1, unblock')
+  })
+})
 
 describe('the aligned barrier handler', () => {
   it('blocks a channel whose barrier has arrived, and snapshots once when the last one has (R1)', () => {

@@ -1,7 +1,8 @@
-// The aligned barrier handler of one subtask, as a pure machine: barriers, ends of data, triggers and aborts go in;
+// The barrier handler of one subtask, aligned or at-least-once, as a pure machine: barriers, ends of data, triggers and aborts go in;
 // what to block, unblock and snapshot comes out. Protocol rules 11, 13, 15, 19.
 
 import type { CheckpointId } from '../base/ids.ts'
+import type { CheckpointMode } from '../job/contract.ts'
 import type { PlantedFault } from '../base/planted.ts'
 import type { Barrier } from '../record/element.ts'
 
@@ -15,6 +16,8 @@ export interface BarrierHandlerOptions {
   readonly channels: number
   /** Ids ≤ this belong to an earlier life. */
   readonly newestKnown: CheckpointId
+  /** at-least-once: a checkpoint's barrier blocks nothing, and what comes behind it is in the snapshot too (rule 13). Savepoints align. */
+  readonly mode: CheckpointMode
   readonly planted: ReadonlySet<PlantedFault>
 }
 
@@ -25,6 +28,7 @@ export class BarrierHandler {
   readonly #arrived: boolean[]
   readonly #ended: boolean[]
   readonly #aborted: CheckpointId[] = []
+  readonly #mode: CheckpointMode
   readonly #planted: ReadonlySet<PlantedFault>
   #newestDone: CheckpointId
   #pending: { barrier: Barrier; readonly sinceMs: number } | undefined
@@ -33,6 +37,7 @@ export class BarrierHandler {
     this.#arrived = Array.from({ length: options.channels }, () => false)
     this.#ended = Array.from({ length: options.channels }, () => false)
     this.#newestDone = options.newestKnown
+    this.#mode = options.mode
     this.#planted = options.planted
   }
 
@@ -45,7 +50,7 @@ export class BarrierHandler {
     if (this.#isOver(barrier.id) || this.#isStale(barrier.id)) return []
     const actions = this.#begin(barrier, nowMs)
     this.#arrived[channel] = true
-    if (!this.#planted.has('alignment-skipped')) actions.push({ type: 'block', channel })
+    if (this.#blocks(barrier)) actions.push({ type: 'block', channel })
     return this.#completeIfAligned(actions, nowMs)
   }
 
@@ -72,6 +77,10 @@ export class BarrierHandler {
     if (this.#pending?.barrier.id !== id) return []
     this.#clear()
     return [{ type: 'unblockAll' }]
+  }
+
+  #blocks({ kind }: Barrier): boolean {
+    return (this.#mode === 'exactly-once' || kind === 'savepoint') && !this.#planted.has('alignment-skipped')
   }
 
   #isOver(id: CheckpointId): boolean {

@@ -33,6 +33,10 @@ export class FinishedInput implements TaskInput {
     return undefined
   }
 
+  drain(): void {
+    this.#host.advanceWatermark(MAX_WATERMARK)
+  }
+
   backpressured(): void {
     // Nothing is read.
   }

@@ -13,6 +13,8 @@ import type { ValveOutput } from './watermark-valve.ts'
 
 export interface GateInputOptions {
   readonly gate: InputGate
+  /** By channel: whether it feeds the operator's second input. */
+  readonly second: readonly boolean[]
   readonly handler: BarrierHandler
   readonly host: InputHost
   readonly clock: Clock
@@ -25,6 +27,7 @@ export class GateInput implements TaskInput {
   readonly #options: GateInputOptions
   readonly #valve: WatermarkValve
   #batch: RecordBatch | undefined
+  #batchIsSecond = false
   #index = 0
   #openChannels: number
 
@@ -46,6 +49,7 @@ export class GateInput implements TaskInput {
       if (item === undefined) return this.#openChannels === 0 ? 'ended' : 'nothing'
       if (item.kind === 'records') {
         this.#batch = item
+        this.#batchIsSecond = this.#options.second[gate.lastChannel]!
         this.#index = 0
       } else {
         this.#handle(item, gate.lastChannel)
@@ -66,6 +70,10 @@ export class GateInput implements TaskInput {
     return undefined
   }
 
+  drain(): void {
+    // Its producers' last watermarks came before their barriers.
+  }
+
   backpressured(): void {
     // Channels need no telling: what is not read gives no credit.
   }
@@ -79,13 +87,15 @@ export class GateInput implements TaskInput {
     const { host, metrics, failpoints } = this.#options
     const { values, timestamps } = batch
     failpoints.hit('task.process')
+    const second = this.#batchIsSecond
     const first = this.#index
     let index = first
     let stopped = false
     // The place moves before the record is processed: one that fails the task is never processed twice by this attempt.
     while (index < values.length && !stopped) {
       this.#index = index + 1
-      host.process(values[index], timestamps[index]!)
+      if (second) host.processSecond(values[index], timestamps[index]!)
+      else host.process(values[index], timestamps[index]!)
       index++
       stopped = host.shouldStop()
     }

@@ -8,6 +8,7 @@ import type { JobVertex } from '../job/contract.ts'
 import { memoryChannel } from '../network/memory-channel.ts'
 import { createRecordWriter } from '../network/record-writer.ts'
 import type { OperatorContext, OperatorStatePart, Output, StreamOperator } from '../operators/contract.ts'
+import { createUserMetrics } from '../operators/user-metrics.ts'
 import type { Barrier, ChannelItem, SnapshotKind } from '../record/element.ts'
 import type { DueTimer, KeyedStateBackend } from '../state/contract.ts'
 import { createHeapBackend } from '../state/heap/backend.ts'
@@ -95,6 +96,10 @@ export interface TestTaskOptions {
   readonly bufferTimeoutMs?: number
   /** Default: true. */
   readonly started?: boolean
+  /** Chained in front of the recording operator. */
+  readonly first?: StreamOperator
+  /** Chained behind it. */
+  readonly last?: StreamOperator
 }
 
 export async function testTask(options: TestTaskOptions = {}) {
@@ -102,22 +107,26 @@ export async function testTask(options: TestTaskOptions = {}) {
   const { executor } = environment
   const operator = new RecordingOperator()
   const twoPhase = options.twoPhase ?? false
+  const operators = { first: options.first, sums: operator, last: options.last }
+  const chained = Object.entries(operators).flatMap(([uid, made]) => (made === undefined ? [] : [{ uid, made }]))
   const vertex: JobVertex = {
     id: vertexId('sums'),
     name: 'sums',
     parallelism: 1,
     maxParallelism: 8,
     slotSharingGroup: 'default',
-    chain: [
-      {
-        uid: 'sums',
-        uidGiven: true,
-        name: 'sums',
-        factory: { kind: 'operator', create: () => operator, twoPhase },
-        outputs: [{ tag: undefined, to: 'edge', edge: edgeId(1) }],
-      },
-    ],
-    keySelector: options.withKeys === true ? (value) => value as number : undefined,
+    chain: chained.map(({ uid, made }, index) => ({
+      uid,
+      uidGiven: true,
+      name: uid,
+      factory: { kind: 'operator', create: () => made, twoPhase },
+      outputs: [
+        index === chained.length - 1
+          ? { tag: undefined, to: 'edge', edge: edgeId(1) }
+          : { tag: undefined, to: 'chained', operator: index + 1 },
+      ],
+    })),
+    keySelectors: [options.withKeys === true ? (value) => value as number : undefined],
     inputs: [edgeId(0)],
     outputs: [edgeId(1)],
   }
@@ -157,7 +166,13 @@ export async function testTask(options: TestTaskOptions = {}) {
   const snapshots = options.snapshots ?? new MemorySnapshots()
   const keyed =
     options.withKeys === true
-      ? createHeapBackend({ uid: 'sums', first: keyGroup(0), last: keyGroup(7), maxParallelism: 8 })
+      ? createHeapBackend({
+          uid: 'sums',
+          first: keyGroup(0),
+          last: keyGroup(7),
+          maxParallelism: 8,
+          clock: environment.clock,
+        })
       : undefined
   let queued = false
   let closes = 0
@@ -170,6 +185,10 @@ export async function testTask(options: TestTaskOptions = {}) {
       if (subject.run() === 'again') wake()
     })
   }
+  const fail = (error: unknown): void => {
+    failures.push(error)
+    subject.close()
+  }
   const subject: Task = new Task({
     deployment,
     environment,
@@ -177,28 +196,43 @@ export async function testTask(options: TestTaskOptions = {}) {
     chain,
     outputs: [out.output],
     keyed,
-    keySelector: vertex.keySelector,
+    keySelectors: vertex.keySelectors,
     twoPhase,
-    headUid: 'sums',
+    headUid: chained[0]!.uid,
     bufferTimeoutMs: options.bufferTimeoutMs ?? 100,
-    writer: options.writer ?? snapshots,
+    writers: { ofKind: () => options.writer ?? snapshots },
     send: (message) => sent.push(message),
     onClose: () => closes++,
     wake,
-    fail: (error) => {
-      failures.push(error)
-      subject.close()
-    },
+    fail,
   })
   if (options.restored !== undefined) await keyed!.restore(options.restored, snapshots)
-  await chain.open(() => ({ keyed }) as OperatorContext)
+  const contextOf = (index: number, uid: string): Partial<OperatorContext> => ({
+    uid,
+    name: uid,
+    environment,
+    userMetrics: createUserMetrics({ uid, metrics, environment }),
+    keyed: index === 0 ? keyed : undefined,
+    restored: new Map(),
+    currentWatermark: () => chain.watermarkOf(index),
+    watermarks: { forward: (watermark) => chain.forwardFrom(index, watermark) },
+    post: (mail) => subject.postOfOperator(mail),
+    fail,
+  })
+  await chain.open((index, { uid }) => contextOf(index, uid) as OperatorContext)
   const gate = new InputGate(
     inputs.map(({ input }) => input),
     wake,
   )
-  const handler = new BarrierHandler({ channels: producers, newestKnown, planted: environment.planted })
+  const handler = new BarrierHandler({
+    channels: producers,
+    newestKnown,
+    mode: 'exactly-once',
+    planted: environment.planted,
+  })
   const input = new GateInput({
     gate,
+    second: inputs.map(() => false),
     handler,
     host: subject,
     clock: environment.clock,

@@ -80,7 +80,7 @@ function chainOf(
           : { kind: 'operator', create: () => operatorOf(name), twoPhase: false },
       outputs: shape[name]!,
     })),
-    keySelector: undefined,
+    keySelectors: [undefined],
     inputs: [],
     outputs: edges,
   }

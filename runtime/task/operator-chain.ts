@@ -40,7 +40,11 @@ interface Link {
 export class OperatorChain {
   readonly #links: Link[]
   readonly #writers: readonly EdgeWriter[]
+  /** Those that may have records in flight. */
+  readonly #async: readonly StreamOperator[]
   #recordsOut = 0
+  #finishing = 0
+  #finishCalled = false
 
   constructor(options: ChainOptions) {
     const { vertex } = options
@@ -60,6 +64,7 @@ export class OperatorChain {
       ]
       this.#links[index] = { spec, operator, output, next, edges, watermark: MIN_WATERMARK }
     }
+    this.#async = [...this.operators()].map(({ operator }) => operator).filter((operator) => operator.holdsWatermarks)
   }
 
   /** The first operator; undefined when the chain begins with a source. */
@@ -76,11 +81,18 @@ export class OperatorChain {
     return this.#recordsOut
   }
 
-  /** Whether all edges have room; a task without it stops reading. */
+  /** Whether all edges and operators have room; a task without it stops reading. */
   get ready(): boolean {
     const writers = this.#writers
     for (let index = 0; index < writers.length; index++) if (!writers[index]!.ready) return false
+    const operators = this.#async
+    for (let index = 0; index < operators.length; index++) if (operators[index]!.ready === false) return false
     return true
+  }
+
+  /** Records or watermarks are in flight within an operator. */
+  get pending(): boolean {
+    return this.#async.some((operator) => operator.pending === true)
   }
 
   watermarkOf(index: number): number {
@@ -129,9 +141,25 @@ export class OperatorChain {
     for (const writer of this.#writers) writer.flush()
   }
 
-  /** The inputs have ended: each operator emits what is left, from the head on. */
-  finish(): void {
-    for (const { operator } of this.operators()) operator.finish?.()
+  /**
+   * The inputs have ended: each operator emits what is left, from the head on. False: one has something in flight, and those behind it
+   * must still get that; call again.
+   */
+  finish(): boolean {
+    for (; this.#finishing < this.#links.length; this.#finishing++) {
+      const { operator } = this.#links[this.#finishing]!
+      if (!this.#finishCalled) operator?.finish?.()
+      this.#finishCalled = operator?.pending === true
+      if (this.#finishCalled) return false
+    }
+    return true
+  }
+
+  /** Event time of the operator at `index` has passed it: on to its followers. */
+  forwardFrom(index: number, watermark: number): void {
+    const { edges, next } = this.#links[index]!
+    for (const writer of edges) writer.event({ kind: 'watermark', timestamp: watermark })
+    for (const follower of next) this.#forward(follower, watermark)
   }
 
   async close(): Promise<void> {
@@ -142,8 +170,7 @@ export class OperatorChain {
     const link = this.#links[index]!
     link.watermark = watermark
     link.operator?.onWatermark?.(watermark)
-    for (const writer of link.edges) writer.event({ kind: 'watermark', timestamp: watermark })
-    for (const next of link.next) this.#forward(next, watermark)
+    if (link.operator?.holdsWatermarks !== true) this.forwardFrom(index, watermark)
   }
 
   #writer(options: ChainOptions, edge: EdgeId): EdgeWriter {

@@ -12,6 +12,8 @@ export interface InputHost {
   /** Asked after every record: the budget is used up, mail waits, an output has no room, or timers must fire first. */
   shouldStop(): boolean
   process(value: unknown, timestamp: number): void
+  /** A record of the operator's second input. */
+  processSecond(value: unknown, timestamp: number): void
   /** Fires timers (in slices) before anything else is read. */
   advanceWatermark(watermark: number): void
   idleness(idle: boolean): void
@@ -26,6 +28,8 @@ export interface TaskInput {
   abort(id: CheckpointId): void
   /** State of the input itself, in the same turn as the operators'. */
   snapshot(id: CheckpointId, kind: SnapshotKind): OperatorStatePart | undefined
+  /** For a stop with drain: nothing more is read, and event time ends here if it begins here. */
+  drain(): void
   /** Records could not pass from now on, or can again. */
   backpressured(yes: boolean): void
   /** Call `read` again after this many ms even if nothing wakes it; undefined: need not. */

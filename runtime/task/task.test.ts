@@ -5,6 +5,7 @@ import type { StateHandle } from '../checkpoint/contract.ts'
 import type { FromSlot } from '../control/contract.ts'
 import { MEMORY_RECORDS_MAX } from '../network/limits.ts'
 import { MAX_WATERMARK } from '../record/element.ts'
+import type { Halt } from '../record/element.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
 import { barrier, testTask } from './harness.ts'
 import { closeDeadlineMs } from './task.ts'
@@ -18,7 +19,11 @@ function send(subject: Subject, channel: number, ...items: (number | string)[]):
     else if (item === 'end') output.event({ kind: 'end' })
     else if (item === 'idle') output.event({ kind: 'status', idle: true })
     else if (item.startsWith('watermark')) output.event({ kind: 'watermark', timestamp: Number(item.slice(10)) })
-    else output.event({ kind: 'barrier', barrier: barrier(Number(item.slice(8))) })
+    else {
+      const [word, id] = item.split(' ')
+      const halt = word === 'stop' || word === 'drain' ? { kind: 'savepoint' as const, halt: word as Halt } : {}
+      output.event({ kind: 'barrier', barrier: { ...barrier(Number(id)), ...halt } })
+    }
   }
   output.flush()
 }
@@ -278,6 +283,76 @@ describe('the end of data', () => {
     await subject.settle()
     expect(subject.failures).toEqual([new Error('cannot close')])
     expect(subject.types()).toEqual(['running'])
+  })
+})
+
+describe('a stop barrier (rule 25, R20)', () => {
+  it('is the last thing that is read and emitted: what lies behind it stays in the channels', async () => {
+    const subject = await testTask()
+    send(subject, 0, 1, 'stop 1', 10)
+    send(subject, 1, 2, 'stop 1', 20)
+    await subject.settle()
+    expect(subject.operator.story).toEqual(['process 1', 'process 2', 'snapshot 1 of 3'])
+    expect(subject.taken()).toEqual([1, 2, 'barrier 1'])
+    expect(acknowledged(subject)).toEqual([1])
+    expect(subject.task.state).toBe('halted')
+  })
+
+  it('drops what an operator still has to do, carries out permits, and answers no later trigger', async () => {
+    const subject = await testTask({ twoPhase: true })
+    send(subject, 0, 'stop 3')
+    send(subject, 1, 'stop 3')
+    await subject.settle()
+    subject.task.postOfOperator(() => subject.operator.story.push('mail of the operator'))
+    subject.task.complete(checkpointId(3))
+    subject.task.trigger(barrier(4))
+    subject.task.abort(checkpointId(3))
+    await subject.settle()
+    expect(subject.operator.story).toEqual(['snapshot 3 of 0', 'complete 3', 'aborted 3'])
+    expect(acknowledged(subject)).toEqual([3])
+    expect(subject.task.state).toBe('halted')
+  })
+
+  it('fires no timer that comes due behind it', async () => {
+    const subject = await testTask({ withKeys: true })
+    subject.keyed!.setKey(1)
+    subject.keyed!.timers.register('processing', subject.environment.clock.wallMs() + 10)
+    send(subject, 0, 'stop 1')
+    send(subject, 1, 'stop 1')
+    await subject.settle()
+    await subject.environment.clock.advanceSettled(100)
+    await subject.settle()
+    expect(subject.operator.story).toEqual(['snapshot 1 of 0'])
+  })
+
+  it('with drain comes behind the last timers and what finish emits, and all that is in the snapshot', async () => {
+    const subject = await testTask({ withKeys: true })
+    subject.keyed!.setKey(7)
+    subject.keyed!.timers.register('event', 500)
+    for (const channel of [0, 1]) send(subject, channel, `watermark ${MAX_WATERMARK}`, 'drain 2')
+    await subject.settle()
+    expect(subject.operator.story).toEqual([
+      'timer event 500',
+      `watermark ${MAX_WATERMARK}`,
+      'finish',
+      'snapshot 2 of 0',
+    ])
+    expect(subject.taken()).toEqual([-500, `watermark ${MAX_WATERMARK}`, 1000, 'barrier 2'])
+    expect(subject.task.state).toBe('halted')
+  })
+
+  it('of a subtask at its end of data leaves that end in place: its consumers count on it', async () => {
+    const subject = await testTask()
+    let write!: () => void
+    subject.operator.onSnapshot = (id) => (id === 1 ? new Promise((resolve) => (write = () => resolve({}))) : {})
+    send(subject, 0, 'barrier 1', 'end')
+    send(subject, 1, 'barrier 1', 'end')
+    await subject.settle()
+    subject.task.trigger({ ...barrier(2), kind: 'savepoint', halt: 'stop' })
+    write()
+    await subject.settle()
+    expect(acknowledged(subject)).toEqual([1, 2])
+    expect(subject.task.state).toBe('closed')
   })
 })
 

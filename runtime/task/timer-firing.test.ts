@@ -12,7 +12,7 @@ import { TimerFiring } from './timer-firing.ts'
 function firing(options: { readonly mayGoOn?: () => boolean; readonly clock?: ManualClock } = {}) {
   const story: string[] = []
   const clock = options.clock ?? new ManualClock()
-  const keyed = createHeapBackend({ uid: 'timers', first: keyGroup(0), last: keyGroup(7), maxParallelism: 8 })
+  const keyed = createHeapBackend({ uid: 'timers', first: keyGroup(0), last: keyGroup(7), maxParallelism: 8, clock })
   const wakes: number[] = []
   const chain = {
     head: {
@@ -129,6 +129,7 @@ describe('after a restore (rule 27)', () => {
         first: keyGroup(half * 4),
         last: keyGroup(half * 4 + 3),
         maxParallelism: 8,
+        clock: new ManualClock(),
       })
       const key = Array.from({ length: 100 }, (_, index) => index).find((candidate) => {
         try {

@@ -1,6 +1,7 @@
 // Fires timers in slices, and forwards a watermark behind its last timer (design: Time; protocol rule 27).
 
 import type { Clock, Timer } from '../base/environment.ts'
+import type { PlantedFault } from '../base/planted.ts'
 import { MIN_WATERMARK } from '../record/element.ts'
 import type { DueTimer, KeyedStateBackend } from '../state/contract.ts'
 import type { OperatorChain } from './operator-chain.ts'
@@ -12,6 +13,7 @@ export interface TimerFiringOptions {
   /** Between two timers: firing stops for the budget and without credit, like reading. */
   readonly mayGoOn: () => boolean
   readonly wake: () => void
+  readonly planted?: ReadonlySet<PlantedFault>
 }
 
 export class TimerFiring {
@@ -58,12 +60,17 @@ export class TimerFiring {
     this.#options.chain.setHeadWatermark(watermark)
   }
 
+  /** What was in flight when the input turned idle has arrived by now, perhaps. */
+  settleIdleness(): void {
+    if (this.#idleBehind && !this.busy) this.idleness(true)
+  }
+
   /**
-   * Idle goes out behind the last timer and its watermark: a record that came behind it would meet a watermark that no longer waits
+   * Idle goes out behind the last timer and its watermark, and behind what is in flight: a record that came behind it would meet a watermark that no longer waits
    * for this channel, and be late. Active goes out at once, before any record.
    */
   idleness(idle: boolean): void {
-    if (idle && this.busy) this.#idleBehind = true
+    if (idle && (this.busy || this.#options.chain.pending)) this.#idleBehind = true
     else {
       this.#idleBehind = false
       this.#options.chain.forwardStatus(idle)
@@ -76,6 +83,7 @@ export class TimerFiring {
     // Each call gets on by something, also in a slice that is over before it began.
     const first = !this.busy
     if (this.#overdue) {
+      if (this.#options.planted?.has('timer-lost-between-two')) while (keyed.takeOverdueOfRestore() !== undefined);
       if (!this.#drain(() => keyed.takeOverdueOfRestore())) return
       this.#overdue = false
       keyed.setWatermark(this.#watermark)

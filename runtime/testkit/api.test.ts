@@ -1,4 +1,4 @@
-// As somebody outside would use the test kit: through the package's own entries alone. The first part stands in docs/writing-a-job.md.
+// As somebody outside would use the test kit: through the package's own entries alone. The first part stands in docs/testing.md.
 
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
@@ -41,11 +41,15 @@ it('counts the visits of each user, also over a restore', async () => {
 })
 
 describe('the test kit', () => {
-  it('is used in docs/writing-a-job.md as it is here', async () => {
+  it('is used in docs/testing.md as it is in tests here', async () => {
     const text = (path: string) => readFile(fileURLToPath(new URL(path, import.meta.url)), 'utf8')
-    const shown = /```ts test\n([\s\S]*?)```/.exec(await text('../../docs/writing-a-job.md'))?.[1]
-    expect(shown?.split('\n').length).toBeGreaterThan(20)
-    expect(await text('./api.test.ts')).toContain(shown)
+    const tests = await Promise.all(
+      ['api', 'example-cluster', 'example-operator', 'example-claims'].map((name) => text(`./${name}.test.ts`)),
+    )
+    const page = await text('../../docs/testing.md')
+    const shown = [...page.matchAll(/```ts test\n([\s\S]*?)```/g)].map(([, snippet]) => snippet!)
+    expect(shown.length).toBeGreaterThan(0)
+    expect(shown.filter((snippet) => !tests.some((test) => test.includes(snippet)))).toEqual([])
   })
 
   it('runs a process function without a key, moves its clock and shows side outputs, failures and log lines', async () => {

@@ -4,10 +4,24 @@
 export { openHarness } from '../operators/harness.ts'
 export type { Emitted, HarnessOptions, HarnessSnapshot, OperatorHarness } from '../operators/harness.ts'
 export { keyedProcessOperator, processOperator } from './function-operators.ts'
+export { operatorOf } from './stream-operator.ts'
+export { broadcastProcessOperator, keyedBroadcastProcessOperator } from '../operators/broadcast-process.ts'
+export { coProcessOperator } from '../operators/co-process.ts'
+export { keyedCoProcessOperator } from '../operators/keyed-co-process.ts'
 
 // What every source and sink must do, as claims for any test runner.
-export { sinkClaims, sourceClaims } from '../connectors/conformance.ts'
+export { plainSinkClaims, sinkClaims, sourceClaims } from '../connectors/conformance.ts'
 export type { Claim, SinkCase, SourceCase } from '../connectors/conformance.ts'
+
+// A whole job in one thread, with time, failures, savepoints and rescaling in the test's hand.
+export { MiniCluster, openMiniCluster } from './mini-cluster.ts'
+export type { MiniClusterOptions, StartOptions } from './mini-cluster.ts'
+export type { ArmedFailpoint } from './planned-failpoints.ts'
+export type { ClusterLogLine } from './test-process.ts'
+export type { Savepoint } from './test-savepoint.ts'
+export { failpointNames } from '../base/failpoints.ts'
+export type { FailpointName } from '../base/failpoints.ts'
+export type { JobOutcome } from '../coordinator/coordinator-contract.ts'
 
 // A world that moves only when the test says so.
 export {

@@ -59,7 +59,7 @@ function subject(options: { readonly onRecord?: (n: number) => void } = {}) {
     files: new MemoryFiles(),
     transport: { subscribe: () => ({ close: () => undefined }), send: () => undefined },
     control,
-    snapshotWriter: snapshots,
+    snapshotWriters: { ofKind: () => snapshots },
     snapshotReader: snapshots,
   })
   const task = { vertex: graph.vertices[0]!.id, subtask: subtaskIndex(0) }
@@ -197,7 +197,7 @@ describe('a slot', () => {
       const items = await of.snapshots.write(1, encodeItems([of.encode(4)]))
       return {
         operators: {
-          numbers: { operatorState: { splits: [{ redistribution: 'split' as const, codec, items, count: 1 }] } },
+          numbers: { operatorState: { splits: [{ redistribution: 'split' as const, codec, items, count: 1, from: 0, to: 1 }] } },
         },
       }
     }

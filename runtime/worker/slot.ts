@@ -4,7 +4,7 @@ import type { Environment, Timer } from '../base/environment.ts'
 import { unreachable } from '../base/errors.ts'
 import { sameAttempt, taskKey } from '../base/ids.ts'
 import type { Attempt, JobId, SlotId, TaskId, TaskKey } from '../base/ids.ts'
-import type { SnapshotReader, SnapshotWriter } from '../checkpoint/contract.ts'
+import type { SnapshotReader, SnapshotWriters } from '../checkpoint/contract.ts'
 import { CONTROL_VERSION } from '../control/contract.ts'
 import type { ControlLink, FromSlot, TaskDeployment, ToSlot } from '../control/contract.ts'
 import { serializeError } from '../control/serialized-error.ts'
@@ -27,7 +27,7 @@ export interface SlotOptions {
   readonly files: FileSystem
   readonly transport: FrameTransport
   readonly control: ControlLink<FromSlot, ToSlot>
-  readonly snapshotWriter: SnapshotWriter
+  readonly snapshotWriters: SnapshotWriters
   readonly snapshotReader: SnapshotReader
   /** Credit of the slot's connection (rule 9); CREDIT_BYTES_MAX by default. */
   readonly creditBytes?: number
@@ -86,8 +86,9 @@ export class Slot {
         for (const deployment of message.tasks) this.#deploy(deployment)
         return
       case 'trigger': {
-        const { id, kind, triggeredAtMs } = message
-        return this.#current(message)?.task.trigger({ id, kind, triggeredAtMs, alignedMs: 0 })
+        const { id, kind, halt, triggeredAtMs } = message
+        const barrier = { id, kind, triggeredAtMs, alignedMs: 0, ...(halt !== undefined && { halt }) }
+        return this.#current(message)?.task.trigger(barrier)
       }
       case 'abort':
         for (const subtask of this.#subtasks.values()) subtask.task.abort(message.id)

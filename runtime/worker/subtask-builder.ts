@@ -1,10 +1,12 @@
 // Puts a subtask together from its deployment: channels, writers, chain, state, input; and restores it.
 
+import { within } from '../base/deadline.ts'
+import { operatorError } from '../operators/errors.ts'
 import { Metrics } from '../base/metrics.ts'
 import type { EdgeId, JobId } from '../base/ids.ts'
 import { invariant } from '../base/errors.ts'
 import type { Environment } from '../base/environment.ts'
-import type { SnapshotReader, SnapshotWriter } from '../checkpoint/contract.ts'
+import type { SnapshotReader, SnapshotWriters } from '../checkpoint/contract.ts'
 import type { FromSlot, TaskDeployment, TaskReport } from '../control/contract.ts'
 import type { ChainedOperator, JobGraph, JobVertex } from '../job/contract.ts'
 import { vertexOf } from '../job/vertex-of.ts'
@@ -14,6 +16,7 @@ import type { OutputChannel } from '../network/contract.ts'
 import { createRecordWriter } from '../network/record-writer.ts'
 import type { RecordWriter } from '../network/record-writer.ts'
 import type { OperatorContext, RestoredOperatorState, TaskInfo } from '../operators/contract.ts'
+import { createUserMetrics } from '../operators/user-metrics.ts'
 import { createReader } from '../record/bytes.ts'
 import type { CodecDescription } from '../record/contract.ts'
 import { keyGroupRange } from '../record/key-group.ts'
@@ -32,6 +35,9 @@ import { SourceInput, splitsStateName } from '../task/source-input.ts'
 import { Task } from '../task/task.ts'
 import type { TaskInput } from '../task/task-input.ts'
 
+/** What open() of a function or a sink may take, ms: time to load what it needs. One that hangs would keep the job from ever running. */
+export const openDeadlineMs = 300_000
+
 export interface BuilderOptions {
   readonly job: JobId
   readonly graph: JobGraph
@@ -39,7 +45,7 @@ export interface BuilderOptions {
   readonly files: FileSystem
   readonly hub: ChannelHub
   readonly control: { send(message: FromSlot): void }
-  readonly snapshotWriter: SnapshotWriter
+  readonly snapshotWriters: SnapshotWriters
   readonly snapshotReader: SnapshotReader
   readonly wake: (task: Task) => void
   readonly fail: (error: unknown) => void
@@ -104,13 +110,13 @@ class BuiltSubtask implements Subtask {
       chain: this.#chain,
       outputs: this.#outputs,
       keyed: this.#keyed,
-      keySelector: vertex.keySelector,
+      keySelectors: vertex.keySelectors,
       twoPhase:
         !deployment.finishedBefore &&
         vertex.chain.some(({ factory }) => factory.kind === 'operator' && factory.twoPhase),
       headUid: vertex.chain[0]!.uid,
       bufferTimeoutMs: settings.bufferTimeoutMs,
-      writer: options.snapshotWriter,
+      writers: options.snapshotWriters,
       send: (message) => {
         // After its end nobody asks any more, and its last figures would be missing from every sum.
         if (message.type === 'finished') options.control.send({ type: 'report', tasks: [this.report()] })
@@ -130,7 +136,10 @@ class BuiltSubtask implements Subtask {
     }
     const states = new Map<string, ReadonlyMap<string, RestoredOperatorState>>()
     for (const { uid } of this.#vertex.chain) states.set(uid, await this.#readOperatorState(uid))
-    await this.#chain.open((index, spec) => this.#context(index, spec, states.get(spec.uid)!))
+    const opening = this.#chain.open((index, spec) => this.#context(index, spec, states.get(spec.uid)!))
+    await within(this.#options.environment.clock, openDeadlineMs, opening, () =>
+      operatorError('MR-J66', `Subtask ${this.#deployment.task.subtask} of ${this.#vertex.id}: ${openDeadlineMs} ms.`),
+    )
     if (this.task.state === 'closed') return
     const input = this.#createInput(states.get(this.#vertex.chain[0]!.uid)!)
     this.task.start(input)
@@ -153,7 +162,7 @@ class BuiltSubtask implements Subtask {
     this.#metrics.set('current_watermark_ms', this.#chain.watermarkOf(0))
     if (this.#keyed !== undefined) this.#metrics.set('state_entries', this.#keyed.entryCount)
     const { task, attempt } = this.#deployment
-    return { task, attempt, metrics: Object.fromEntries(this.#metrics.values) }
+    return { task, attempt, metrics: this.#metrics.figures() }
   }
 
   /** In the mailbox, so that assignments and triggers keep the order in which they were sent (rule 20). */
@@ -195,13 +204,16 @@ class BuiltSubtask implements Subtask {
   #createBackend(): KeyedStateBackend | undefined {
     const vertex = this.#vertex
     const { task, finishedBefore } = this.#deployment
-    if (vertex.keySelector === undefined || finishedBefore) return undefined
+    const isKeyed = vertex.keySelectors.some((keySelector) => keySelector !== undefined)
+    if (!isKeyed || finishedBefore) return undefined
     const range = keyGroupRange(vertex.parallelism, task.subtask, vertex.maxParallelism)
     return createHeapBackend({
       uid: vertex.chain[0]!.uid,
       ...range,
       maxParallelism: vertex.maxParallelism,
       freeze: this.#options.graph.settings.freezeRecords,
+      planted: this.#options.environment.planted,
+      clock: this.#options.environment.clock,
     })
   }
 
@@ -246,10 +258,12 @@ class BuiltSubtask implements Subtask {
     const handler = new BarrierHandler({
       channels: channels.length,
       newestKnown: newestKnownCheckpoint,
+      mode: graph.settings.checkpointMode,
       planted: environment.planted,
     })
     return new GateInput({
       gate,
+      second: inputs.map((peer) => graph.edges[peer.channel.edge]!.input === 1),
       handler,
       host: this.task,
       clock: environment.clock,
@@ -264,7 +278,7 @@ class BuiltSubtask implements Subtask {
       const items: { bytes: Uint8Array; codec: (typeof snapshots)[number]['codec'] }[] = []
       for (const snapshot of snapshots) {
         const read = await readOperatorState(name, snapshot, this.#options.snapshotReader)
-        for (const bytes of read) items.push({ bytes, codec: snapshot.codec })
+        for (const bytes of read.slice(snapshot.from, snapshot.to)) items.push({ bytes, codec: snapshot.codec })
       }
       states.set(name, { items })
     }
@@ -283,11 +297,17 @@ class BuiltSubtask implements Subtask {
       environment: this.#options.environment,
       files: this.#options.files,
       metrics: this.#metrics,
+      userMetrics: createUserMetrics({
+        uid: spec.uid,
+        metrics: this.#metrics,
+        environment: this.#options.environment,
+      }),
       keyed: index === 0 ? this.#keyed : undefined,
       restored,
       restoredCommittables: this.#deployment.restored?.operators[spec.uid]?.committables ?? [],
       currentWatermark: () => this.#chain.watermarkOf(index),
-      post: (mail) => this.task.post(mail),
+      watermarks: { forward: (watermark) => this.#chain.forwardFrom(index, watermark) },
+      post: (mail) => this.task.postOfOperator(mail),
       fail: this.#options.fail,
     }
   }

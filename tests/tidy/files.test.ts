@@ -6,8 +6,8 @@ const linesUsual = 250
 const linesMax = 600
 const longFiles: Readonly<Record<string, string>> = {}
 
-/** Names that tools or custom give. */
-const givenNames = new Set(['README.md', 'CHANGELOG.md', 'LICENSE'])
+/** Names that tools, custom or the stored layout (in golden folders) give. */
+const givenNames = new Set(['README.md', 'CHANGELOG.md', 'LICENSE', '_metadata'])
 
 const files = repositoryFiles()
 const sources = typescriptFiles()

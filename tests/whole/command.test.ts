@@ -1,59 +1,28 @@
-import { readFile, readdir, writeFile } from 'node:fs/promises'
+import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { RunningCommand, inFolder, runCommand } from '../support/command.ts'
-
-/** Numbers, at a rate, into files; lies where there is no node_modules. */
-const countingJob = `
-import { defineJob, z } from 'millrace'
-import { dataGenerator, jsonLineFileSink } from 'millrace/connectors'
-
-const schema = z.object({ n: z.int() })
-const args = z.object({ count: z.int(), ratePerSecond: z.number().optional(), label: z.string().default('none') })
-
-export default defineJob({ args, summary: ({ job, args }) => job + ' counted to ' + args.count + ', ' + args.label }, (env, { count, ratePerSecond }) => {
-  env.config.checkpointIntervalMs = 200
-  env
-    .source(dataGenerator({ create: (n) => ({ n }), schema, count, ratePerSecond }), { uid: 'numbers' })
-    .sinkTo(jsonLineFileSink({ folder: 'out/' + env.job }))
-    .uid('files')
-})
-`
-
-async function numbersIn(folder: string): Promise<number[]> {
-  const names = (await readdir(folder)).filter((name) => name.startsWith('part-'))
-  const texts = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')))
-  return texts
-    .flatMap((text) => text.trimEnd().split('\n'))
-    .map((line) => (JSON.parse(line) as { n: number }).n)
-    .toSorted((left, right) => left - right)
-}
-
-const numbersBelow = (count: number): number[] => Array.from({ length: count }, (_, n) => n)
-
-/** Some checkpoint has completed and was committed. */
-const hasCommitted = (folder: string) => async (): Promise<boolean> => {
-  const names = await readdir(folder).catch(() => [])
-  return names.some((name) => name.startsWith('part-'))
-}
+import { countingJob, hasCommitted, numbersBelow, numbersIn } from './support/counting-job.ts'
 
 describe('the command', () => {
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    it(`suspends the job on ${signal}, and given again goes on with it exactly`, async () => {
+    it(`stops the job with a savepoint on ${signal}, and given again goes on from it exactly`, async () => {
       await inFolder(async (folder) => {
         await writeFile(join(folder, 'counting.ts'), countingJob)
         const words = ['run', 'counting.ts', '--arg', 'count=6000', '--arg', 'ratePerSecond=2000']
         const first = new RunningCommand(words, { folder })
         await first.until(hasCommitted(join(folder, 'out/counting')))
         first.kill(signal)
-        const suspended = await first.ended
-        expect(suspended).toMatchObject({ exitCode: 0, signal: null, stdout: '' })
-        expect(suspended.stderr).toContain('counting is suspended. The same command goes on with it.')
+        const stopped = await first.ended
+        expect(stopped).toMatchObject({ exitCode: 0, signal: null, stdout: '' })
+        const [, savepoint] =
+          /^counting was stopped with savepoint (\d+)\. The same command goes on from it\.$/m.exec(stopped.stderr) ?? []
+        expect(savepoint, stopped.stderr).toBeDefined()
         expect((await numbersIn(join(folder, 'out/counting'))).length).toBeLessThan(6_000)
 
         const second = await runCommand(words, { folder })
         expect(second).toMatchObject({ exitCode: 0, stdout: 'counting counted to 6000, none\n' })
-        expect(second.stderr).toMatch(/Starting counting again from checkpoint \d+: it was suspended\./)
+        expect(second.stderr).toContain(`Starting counting again from savepoint ${savepoint}.`)
         expect(await numbersIn(join(folder, 'out/counting'))).toEqual(numbersBelow(6_000))
       })
     })
@@ -108,7 +77,7 @@ export default defineJob((env) => {
     [
       'an unknown option',
       ['run', 'job.ts', '--paralelism', '2'],
-      "MR-L10 The command line is not understood. Unknown option '--paralelism'.",
+      "MR-L10 The command line is not understood. run: Unknown option '--paralelism'.",
     ],
     [
       'a folder that is not there',

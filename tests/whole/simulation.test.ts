@@ -23,6 +23,12 @@ const tellingSeeds: Readonly<Record<PlantedFault, readonly number[]>> = {
   'finished-producer-counted-early': [18],
   'idle-by-backpressure': [75],
   'neighbour-key-group': [1],
+  'async-element-lost': [],
+  'savepoint-subsumes': [],
+  'timer-lost-between-two': [],
+  'watermark-restored-too-high': [],
+  'stop-barrier-leaks': [],
+  'item-dealt-twice': [],
 }
 
 function run(options: Partial<RunOptions>): Promise<SeedReport[]> {

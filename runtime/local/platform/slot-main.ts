@@ -1,12 +1,17 @@
-// A slot's thread: loads the job, builds its graph, and serves the coordinator over its port.
+// A slot's thread: loads the runtime and waits for its setup; then it loads the job, builds its graph, and serves the coordinator over
+// its port.
 
-import { isMainThread, parentPort, workerData } from 'node:worker_threads'
+import { flushCompileCache } from 'node:module'
+import { isMainThread, parentPort } from 'node:worker_threads'
+// What every job imports: a spare has it loaded before it is needed.
+import '../../api.ts'
 import { InvariantError, MillraceError, invariant } from '../../base/errors.ts'
 import { SnapshotDownloader } from '../../checkpoint/snapshot-reader.ts'
 import { SnapshotUploader } from '../../checkpoint/snapshot-writer.ts'
 import type { FromSlot, ToSlot } from '../../control/contract.ts'
 import { createDirectLink } from '../../control/direct-link.ts'
 import { buildGraph } from '../../job/build-graph.ts'
+import { ForeignFiles } from '../../storage/foreign-files.ts'
 import { attachLocalStores } from '../../storage/local-stores.ts'
 import { serializeError } from '../../control/serialized-error.ts'
 import { Slot } from '../../worker/slot.ts'
@@ -16,27 +21,39 @@ import { plannedFailpoints } from '../failpoint-plan.ts'
 import { NodeFiles } from './node-files.ts'
 import { realEnvironment } from './real-environment.ts'
 import { ThreadTransport } from './thread-transport.ts'
-import type { PeerMessage, SlotSetup } from './slot-setup.ts'
+import type { FromThread, PeerMessage, SlotSetup } from './slot-setup.ts'
+
+invariant(!isMainThread && parentPort !== null, 'slot-main runs in a thread of its own')
+const parent = parentPort
+parent.once('message', (setup: SlotSetup) => void main(setup))
+flushCompileCache()
+say({ type: 'ready' })
 
 async function main(setup: SlotSetup): Promise<void> {
-  invariant(!isMainThread && parentPort !== null, 'slot-main runs in a thread of its own')
   const control = createDirectLink<FromSlot, ToSlot>(setup.control)
   const transport = new ThreadTransport(setup.slot)
-  parentPort.on('message', (message: PeerMessage) => {
+  parent.on('message', (message: PeerMessage) => {
     if (message.type === 'peer') transport.addPeer(message.slot, message.port)
     else transport.removePeer(message.slot)
   })
   const environment = realEnvironment({
-    log: (level, message, fields) => parentPort!.postMessage({ type: 'log', level, message, fields }),
+    log: (level, message, fields) => say({ type: 'log', level, message, fields }),
     failpoints: plannedFailpoints(setup.failpoints, () => process.kill(process.pid, 'SIGKILL')),
   })
   try {
     const job = await loadJob(setup.jobFile)
-    const { args, parallelism, parallelismDefault, settings, jobName: name } = setup
-    const graph = buildGraph(job, { args, parallelism, parallelismDefault, settings, name, job: setup.job })
+    const { args, parallelism, parallelismDefault, maxParallelism, settings, jobName: name } = setup
+    const graph = buildGraph(job, {
+      args,
+      parallelism,
+      parallelismDefault,
+      maxParallelism,
+      settings,
+      name,
+      job: setup.job,
+    })
     const files = new NodeFiles()
     const { objects: store } = attachLocalStores({ files, folder: setup.storeFolder, environment })
-    await store.open()
     const slot = new Slot({
       slot: setup.slot,
       job: setup.job,
@@ -45,9 +62,11 @@ async function main(setup: SlotSetup): Promise<void> {
       files,
       transport,
       control,
-      snapshotWriter: new SnapshotUploader({ store, environment, writers: setup.slotCount }),
-      snapshotReader: new SnapshotDownloader({ store, environment }),
+      snapshotWriters: new SnapshotUploader({ store, environment, writers: setup.slotCount }),
+      snapshotReader: new SnapshotDownloader({ store, foreign: new ForeignFiles(files), environment }),
     })
+    // A process that is killed writes nothing down at its end.
+    flushCompileCache()
     // A promise that nobody awaits leaves the thread in a state that nobody knows: it goes, with every subtask in it.
     process.on('unhandledRejection', (reason) =>
       slot.fail(strayError('A promise that nobody awaits was rejected', reason)),
@@ -68,4 +87,6 @@ function strayError(what: string, cause: unknown): Error {
   )
 }
 
-await main(workerData as SlotSetup)
+function say(message: FromThread): void {
+  parent.postMessage(message)
+}

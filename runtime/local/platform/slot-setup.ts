@@ -1,10 +1,11 @@
-// What a slot's thread is started with. Structured-cloneable.
+// What a slot's thread is told and tells, besides what goes over its control port. Structured-cloneable.
 
 import type { MessagePort } from 'node:worker_threads'
 import type { JobId, SlotId } from '../../base/ids.ts'
 import type { JobSettings } from '../../job/contract.ts'
 import type { FailpointPlan } from '../failpoint-plan.ts'
 
+/** The first message to a thread: which slot it is. */
 export interface SlotSetup {
   readonly slot: SlotId
   readonly job: JobId
@@ -14,6 +15,7 @@ export interface SlotSetup {
   readonly args: unknown
   readonly parallelism: number | undefined
   readonly parallelismDefault: number
+  readonly maxParallelism: number | undefined
   readonly settings: Partial<JobSettings>
   /** The job's store. */
   readonly storeFolder: string
@@ -27,3 +29,13 @@ export interface SlotSetup {
 export type PeerMessage =
   | { readonly type: 'peer'; readonly slot: SlotId; readonly port: MessagePort }
   | { readonly type: 'gone'; readonly slot: SlotId }
+
+export type FromThread =
+  /** The runtime is loaded. */
+  | { readonly type: 'ready' }
+  | {
+      readonly type: 'log'
+      readonly level: 'debug' | 'info' | 'warn' | 'error'
+      readonly message: string
+      readonly fields: Readonly<Record<string, unknown>> | undefined
+    }

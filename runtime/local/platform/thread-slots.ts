@@ -1,17 +1,16 @@
 // Slots as threads of this process, each joined to each by a port.
 
-import { MessageChannel, Worker } from 'node:worker_threads'
+import { flushCompileCache } from 'node:module'
+import { MessageChannel } from 'node:worker_threads'
+import type { Worker } from 'node:worker_threads'
 import type { Environment } from '../../base/environment.ts'
 import type { SlotId } from '../../base/ids.ts'
 import type { ControlLink, FromSlot, SlotProvider, ToSlot } from '../../control/contract.ts'
 import { createDirectLink } from '../../control/direct-link.ts'
 import type { LogSink } from './real-environment.ts'
-import type { PeerMessage, SlotSetup } from './slot-setup.ts'
-
-const entry = new URL(import.meta.url.endsWith('.ts') ? './slot-main.ts' : './slot-main.js', import.meta.url)
-
-/** Bounds what short-lived records take of each thread's memory: Node 24 would let it grow to 192 MB. The flights job takes the same processor time with either (measured). */
-const maxYoungGenerationSizeMb = 64
+import type { SlotSetup } from './slot-setup.ts'
+import { SlotThread } from './slot-thread.ts'
+import { SpareThreads } from './spare-threads.ts'
 
 export interface ThreadSlotsOptions {
   /** All but what differs from slot to slot. */
@@ -20,17 +19,19 @@ export interface ThreadSlotsOptions {
   readonly log: LogSink
 }
 
-interface RunningSlot {
-  readonly worker: Worker
-  readonly exited: Promise<void>
-}
-
 export class ThreadSlots implements SlotProvider {
   readonly #options: ThreadSlotsOptions
-  readonly #running = new Map<SlotId, RunningSlot>()
+  readonly #running = new Map<SlotId, SlotThread>()
+  readonly #spares: SpareThreads<SlotThread>
 
   constructor(options: ThreadSlotsOptions) {
     this.#options = options
+    const { environment, log, setup } = options
+    this.#spares = new SpareThreads({
+      clock: environment.clock,
+      slotCount: setup.slotCount,
+      start: () => new SlotThread(log),
+    })
   }
 
   /** The threads that run now; tests terminate them behind the coordinator's back. */
@@ -39,52 +40,34 @@ export class ThreadSlots implements SlotProvider {
   }
 
   start(slot: SlotId): ControlLink<ToSlot, FromSlot> {
-    const { port1, port2 } = new MessageChannel()
-    const setup: SlotSetup = { ...this.#options.setup, slot, control: port2 }
-    const worker = new Worker(entry, {
-      workerData: setup,
-      transferList: [port2],
-      resourceLimits: { maxYoungGenerationSizeMb },
+    const thread = this.#spares.take()
+    const control = thread.become({ ...this.#options.setup, slot })
+    void thread.exited.then(() => {
+      this.#running.delete(slot)
+      for (const other of this.#running.values()) other.tell({ type: 'gone', slot })
+      // The thread's end of the port is gone with it; closing ours as well makes the loss known in any case.
+      control.close()
     })
-    const exited = new Promise<void>((resolve) => {
-      worker.once('exit', () => {
-        this.#running.delete(slot)
-        this.#tellOthers(slot)
-        // The thread's end of the port is gone with it; closing ours as well makes the loss known in any case.
-        port1.close()
-        resolve()
-      })
-    })
-    worker.on(
-      'message',
-      (message: { level: 'debug' | 'info' | 'warn' | 'error'; message: string; fields?: Record<string, unknown> }) => {
-        this.#options.log(message.level, message.message, message.fields)
-      },
-    )
-    worker.on('error', (error) =>
-      this.#options.log('error', 'a slot thread ended with an error', { slot, error: String(error) }),
-    )
-    this.#connect(slot, worker)
-    this.#running.set(slot, { worker, exited })
-    return createDirectLink<ToSlot, FromSlot>(port1)
+    this.#connect(slot, thread)
+    this.#running.set(slot, thread)
+    // This thread's compiled code, while the new one loads: a process that is killed writes nothing down at its end.
+    flushCompileCache()
+    return createDirectLink<ToSlot, FromSlot>(control)
   }
 
   async terminate(slot: SlotId): Promise<void> {
-    const running = this.#running.get(slot)
-    if (running === undefined) return
-    await running.worker.terminate()
-    await running.exited
+    await this.#running.get(slot)?.end()
   }
 
-  #connect(slot: SlotId, worker: Worker): void {
-    for (const [other, { worker: otherWorker }] of this.#running) {
+  close(): Promise<void> {
+    return this.#spares.close()
+  }
+
+  #connect(slot: SlotId, thread: SlotThread): void {
+    for (const [otherSlot, other] of this.#running) {
       const { port1, port2 } = new MessageChannel()
-      worker.postMessage({ type: 'peer', slot: other, port: port1 } satisfies PeerMessage, [port1])
-      otherWorker.postMessage({ type: 'peer', slot, port: port2 } satisfies PeerMessage, [port2])
+      thread.tell({ type: 'peer', slot: otherSlot, port: port1 })
+      other.tell({ type: 'peer', slot, port: port2 })
     }
-  }
-
-  #tellOthers(slot: SlotId): void {
-    for (const { worker } of this.#running.values()) worker.postMessage({ type: 'gone', slot } satisfies PeerMessage)
   }
 }

@@ -24,6 +24,9 @@ export class AimedFaults {
       this.#at(this.#random.between(100, 600), 'kill in the drain', () => this.#kill())
       this.#killAfterCompleted(1 + this.#random.below(3))
     }
+    // Between a savepoint and the next checkpoint: what it holds is neither committed by it nor what the job goes on from.
+    if (shape.savepoints > 0 && this.#random.chance(0.6))
+      this.#killAfterSavepoint(1 + this.#random.below(shape.savepoints))
     if (this.#random.chance(0.2))
       this.#at(this.#random.between(500, 8_000), 'second coordinator', () => this.#cluster.startAnother())
   }
@@ -47,6 +50,15 @@ export class AimedFaults {
     })
   }
 
+  #killAfterSavepoint(savepoints: number): void {
+    this.#world.after(10, 'looking for a savepoint', () => {
+      if (this.#calm) return
+      if (this.#cluster.savepoints.size < savepoints) this.#killAfterSavepoint(savepoints)
+      else
+        this.#at(this.#random.between(0, 150), 'kill after a savepoint', () => this.#kill('killed after a savepoint'))
+    })
+  }
+
   #stall(): boolean {
     const slots = this.#cluster.slots()
     if (slots.length === 0) return false
@@ -54,10 +66,10 @@ export class AimedFaults {
     return true
   }
 
-  #kill(): boolean {
+  #kill(why = 'killed in the drain'): boolean {
     const processes = this.#cluster.processes()
     if (processes.length === 0) return false
-    this.#random.pick(processes).kill('killed in the drain')
+    this.#random.pick(processes).kill(why)
     return true
   }
 }

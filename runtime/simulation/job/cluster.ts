@@ -2,7 +2,7 @@
 // network, store, ledgers.
 
 import { MillraceError } from '../../base/errors.ts'
-import { jobId, start } from '../../base/ids.ts'
+import { jobId, requestId, start } from '../../base/ids.ts'
 import type { SlotId } from '../../base/ids.ts'
 import { SnapshotDownloader } from '../../checkpoint/snapshot-reader.ts'
 import { SnapshotUploader } from '../../checkpoint/snapshot-writer.ts'
@@ -15,6 +15,8 @@ import { JobCoordinator } from '../../coordinator/job-coordinator.ts'
 import type { JobOutcome } from '../../coordinator/coordinator-contract.ts'
 import { placeTasks } from '../../coordinator/placement.ts'
 import type { JobGraph } from '../../job/contract.ts'
+import type { ForeignObjects, ObjectKey, ObjectStore } from '../../storage/contract.ts'
+import type { ManifestRef } from '../../storage/head-contract.ts'
 import { MemoryHeadStore, MemoryObjectStore } from '../../storage/memory-store.ts'
 import { Slot } from '../../worker/slot.ts'
 import { SimDisk } from '../disk.ts'
@@ -25,15 +27,20 @@ import type { Machine, SimProcess } from '../process.ts'
 import type { SeededRandom } from '../random.ts'
 import { SimStore } from '../store.ts'
 import type { World } from '../world.ts'
-import { graphOf } from './flows.ts'
 import { Gate } from './gate.ts'
+import { graphOf } from './graph.ts'
 import { HeadHistory } from './head-history.ts'
+import type { SavepointCut } from './savepoint-cut.ts'
 import type { JobShape } from './shape.ts'
 import { numberOf, slowed } from './slow-slot.ts'
 import { SimSlots } from './slots.ts'
 import type { SlotPlace } from './slots.ts'
+import { Witness } from './witness.ts'
 
-const job = jobId('simulated')
+/** Of the second ledger, which is slow: checkpoints complete while commits of older ones are still under way. Virtual ms. */
+const slowCommitMsMean = 150
+/** Names an object of another job's store. */
+const foreignScheme = 'other:'
 /** How often the supervisor looks whether its coordinator still answers, virtual ms. */
 const watchMs = 1_000
 /** A coordinator that has been silent for so long is replaced; it may wake up later. */
@@ -51,8 +58,18 @@ interface Start {
   readonly shape: JobShape
 }
 
+/** Another job's savepoint, from which this job begins. */
+export interface Origin {
+  readonly savepoint: ManifestRef
+  readonly cut: SavepointCut
+  readonly of: JobCluster
+}
+
 export class JobCluster {
   readonly world: World
+  readonly shape: JobShape
+  readonly origin: Origin | undefined
+  readonly witness = new Witness()
   readonly history = new HeadHistory(new MemoryHeadStore())
   readonly objects = new MemoryObjectStore()
   readonly ledgers: readonly MemoryLedger[]
@@ -63,6 +80,9 @@ export class JobCluster {
   readonly failures: string[] = []
   /** How the job ended, by the last coordinator that said so. */
   outcome: JobOutcome | undefined
+  /** Completed savepoints, those to stop with among them. */
+  readonly savepoints = new Map<number, ManifestRef>()
+  readonly #name: string
   restarts = 0
   partialRestarts = 0
   coordinators = 0
@@ -84,24 +104,34 @@ export class JobCluster {
   /** The job is to be suspended and go on like this, in its next start. */
   #next: Start | undefined
   #lives = 0
+  #stops = 0
 
-  constructor(world: World, shape: JobShape) {
+  constructor(world: World, shape: JobShape, origin?: Origin) {
     this.world = world
+    this.shape = shape
+    this.origin = origin
     this.#current = { number: 1, shape }
-    this.#random = world.random.split('cluster')
+    this.#name = origin === undefined ? 'simulated' : 'copy'
+    const of = origin === undefined ? '' : ' of the copy'
+    this.#random = world.random.split(`cluster${of}`)
     const random = this.#random
     this.#tree = random.chance(0.3)
-    this.#ownMachines = random.chance(0.5)
+    // Who is to find a file on the disk must be on the machine.
+    this.#ownMachines = !shape.files && random.chance(0.5)
     this.#linkDeadlineMs = random.pick([3_000, 10_000])
     this.#zombies = random.pick([0, 0.3, 0.8])
     this.#lossNoticeMs = random.pick([0, 0, 10_000])
-    this.network = new SimNetwork(world)
+    this.network = origin?.of.network ?? new SimNetwork(world)
     this.gate = new Gate(world)
-    this.ledgers = Array.from({ length: shape.flow === 'regions' ? 2 : 1 }, () => new MemoryLedger())
-    this.#store = new SimStore(world, { objects: this.objects, head: this.history })
-    this.#systems = this.ledgers.map((ledger) => new SimLedger(world, ledger))
+    this.ledgers = Array.from({ length: shape.flow === 'regions' || shape.slowSink ? 2 : 1 }, () => new MemoryLedger())
+    this.#store = new SimStore(world, { objects: this.objects, head: this.history }, `store${of}`)
+    this.#systems = this.ledgers.map((ledger, index) =>
+      index === 1 && shape.slowSink
+        ? new SimLedger(world, ledger, { name: 'slow ledger', latencyMsMean: slowCommitMsMean })
+        : new SimLedger(world, ledger, { name: `ledger${of}` }),
+    )
     this.services = [this.#store, ...this.#systems]
-    for (const name of ['a', 'b', 'c']) this.#machines.push(world.machine(`host ${name}`))
+    for (const name of shape.files ? ['a'] : ['a', 'b', 'c']) this.#machines.push(world.machine(`host ${name}${of}`))
   }
 
   /** The supervisor starts a coordinator and keeps one running until the job has ended. */
@@ -123,12 +153,47 @@ export class JobCluster {
     return this.world.machines.filter(({ processes }) => processes.length > 0)
   }
 
+  get machinesOfJob(): readonly Machine[] {
+    return this.#machines
+  }
+
+  /** Where file sinks write. */
+  disks(): readonly SimDisk[] {
+    return this.shape.files ? [...this.#disks.values()] : []
+  }
+
   /** Asks the newest coordinator to suspend the job; to be asked again until the job has ended. */
   suspend(): void {
+    this.#ask('suspend', (coordinator) => coordinator.suspend())
+  }
+
+  /** Likewise; it is not to go on ever. */
+  cancel(): void {
+    this.#ask('cancel', (coordinator) => coordinator.cancel())
+  }
+
+  /** Likewise with a savepoint. */
+  stop(drain: boolean): void {
+    const request = requestId(`stop ${this.#current.number}.${this.#stops}`)
+    this.#ask('stop', (coordinator, process) => {
+      void coordinator.stop({ drain, request }).then((answer) => {
+        // The same request would be answered so for ever.
+        if (process.alive && answer.outcome === 'failed') this.#stops++
+      })
+    })
+  }
+
+  /** A savepoint; what it was answered is found in `savepoints`. */
+  savepoint(number: number): void {
+    const request = requestId(`savepoint ${number}`)
+    this.#ask('savepoint', (coordinator) => void coordinator.savepoint(request))
+  }
+
+  #ask(what: string, ask: (coordinator: JobCoordinator, process: SimProcess) => void): void {
     const newest = [...this.#alive].findLast(([process]) => process.alive)
     if (newest === undefined) return
     const [process, coordinator] = newest
-    this.world.after(0, 'suspend', () => coordinator.suspend(), { owner: process })
+    this.world.after(0, what, () => ask(coordinator, process), { owner: process })
   }
 
   /** Another coordinator, whether or not one is running: two at once must not harm. */
@@ -138,11 +203,12 @@ export class JobCluster {
     return true
   }
 
-  /** Suspends the job, to be asked again until it has happened; its next start goes on in this shape. */
+  /** Ends this start, to be asked again until it has happened; the next one goes on in this shape. */
   rescale(shape: JobShape): void {
     if (this.ended || this.#current.shape === shape) return
     this.#next ??= { number: this.#current.number + 1, shape }
-    this.suspend()
+    if (shape.rescaledBy === 'stop') this.stop(false)
+    else this.suspend()
   }
 
   get starts(): number {
@@ -198,9 +264,10 @@ export class JobCluster {
     const { environment } = process
     const graph = this.#graph(process, started.shape)
     const store = this.#store.objects(process)
+    const foreign = this.#foreign(process)
     const coordinator = new JobCoordinator({
       graph,
-      job,
+      job: jobId(this.#name),
       start: start(started.number),
       environment,
       files: this.#disk(process.machine).handle(process),
@@ -215,9 +282,14 @@ export class JobCluster {
         spawn: (slot, parent) => this.#spawnSlot(slot, parent, started.shape),
         onTrigger: (id, incarnation) => this.history.triggered(id, incarnation),
       }),
-      snapshotWriter: new SnapshotUploader({ store, environment, writers: 4 }),
-      snapshotReader: new SnapshotDownloader({ store, environment }),
+      snapshotWriters: new SnapshotUploader({ store, environment, writers: 4 }),
+      snapshotReader: new SnapshotDownloader({ store, environment, ...foreign }),
+      ...foreign,
+      ...this.#restore(started),
       observer: {
+        checkpointCompleted: ({ manifest }) => {
+          if (manifest.kind === 'savepoint') this.savepoints.set(manifest.id, manifest)
+        },
         restarting: ({ tasks }) => {
           this.restarts++
           if (tasks < graph.vertices.reduce((sum, { parallelism }) => sum + parallelism, 0)) this.partialRestarts++
@@ -235,9 +307,8 @@ export class JobCluster {
     this.world.tell(() => `${process.name} ends: ${outcome.kind}`)
     process.kill(`its job: ${outcome.kind}`)
     if (outcome.kind === 'fenced' || started !== this.#current) return
-    const suspended =
-      outcome.kind === 'suspended' || (outcome.kind === 'ended' && outcome.head.end.kind === 'suspended')
-    if (suspended && this.#next !== undefined) {
+    const end = outcome.kind === 'ended' ? outcome.head.end.kind : outcome.kind
+    if ((end === 'suspended' || end === 'stopped') && this.#next !== undefined) {
       this.#current = this.#next
       this.#next = undefined
       this.#startCoordinator()
@@ -292,7 +363,7 @@ export class JobCluster {
     const link = createLink<FromSlot, ToSlot>({ port, environment, deadlineMs: this.#linkDeadlineMs })
     void new Slot({
       slot,
-      job,
+      job: jobId(this.#name),
       graph,
       environment,
       files: this.#disk(process.machine).handle(process),
@@ -306,8 +377,8 @@ export class JobCluster {
             process.kill(`lost its coordinator: ${reason}`)
           }),
       },
-      snapshotWriter: new SnapshotUploader({ store, environment, writers: 4 }),
-      snapshotReader: new SnapshotDownloader({ store, environment }),
+      snapshotWriters: new SnapshotUploader({ store, environment, writers: 4 }),
+      snapshotReader: new SnapshotDownloader({ store, environment, ...this.#foreign(process) }),
       ...(shape.creditBytes === undefined ? {} : { creditBytes: shape.creditBytes }),
     })
   }
@@ -322,7 +393,34 @@ export class JobCluster {
 
   #graph(process: SimProcess, shape: JobShape): JobGraph {
     const ledgers: LedgerSystem[] = this.#systems.map((system) => system.handle(process))
-    return graphOf({ shape, ledgers, gate: this.gate.handle(process) })
+    const { environment } = process
+    return graphOf({
+      shape,
+      environment,
+      ledgers,
+      gate: this.gate.handle(process),
+      witness: this.witness.sink(process),
+    })
+  }
+
+  /** The other job goes on, and commits what its savepoint holds itself: this one has a ledger of its own. */
+  #restore({ number }: Start) {
+    if (this.origin === undefined || number > 1) return {}
+    const { savepoint } = this.origin
+    const from = { ...savepoint, path: `${foreignScheme}${savepoint.path}` as ObjectKey }
+    return { restore: { from, committed: true, allowNonRestoredState: false, allowDrained: false } }
+  }
+
+  #foreign(process: SimProcess): { readonly foreign?: ForeignObjects } {
+    if (this.origin === undefined) return {}
+    const store: ObjectStore = this.origin.of.#store.objects(process)
+    const own = (key: ObjectKey) => key.slice(foreignScheme.length) as ObjectKey
+    return {
+      foreign: {
+        read: (key) => store.read(own(key)),
+        readRange: (key, offset, length) => store.readRange(own(key), offset, length),
+      },
+    }
   }
 
   #disk(machine: Machine): SimDisk {

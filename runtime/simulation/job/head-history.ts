@@ -53,7 +53,9 @@ export class HeadHistory implements HeadStore {
     const risen = head.incarnation - before.incarnation
     if (risen !== 0 && risen !== 1) this.#fail(`the incarnation went from ${before.incarnation} to ${head.incarnation}`)
     if (head.start < before.start) this.#fail(`the start went from ${before.start} to ${head.start}`)
-    if (before.end.kind !== 'none' && head.end.kind !== before.end.kind && head.start === before.start)
+    const drained = before.end.kind === 'stopped' && before.end.savepoint.drained === true
+    const mayFinish = drained && head.end.kind === 'finished'
+    if (before.end.kind !== 'none' && head.end.kind !== before.end.kind && head.start === before.start && !mayFinish)
       this.#fail(`an end turned from ${before.end.kind} into ${head.end.kind}`)
   }
 

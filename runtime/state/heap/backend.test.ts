@@ -159,8 +159,8 @@ describe('the cursor', () => {
     let wraps = 0
     const cursor = new Cursor(() => wraps++)
     cursor.version = 2 ** 30 - 2
-    cursor.moveTo('a', 'a', 0)
-    cursor.moveTo('b', 'b', 0)
+    cursor.moveTo('a', 'a', 0, 0)
+    cursor.moveTo('b', 'b', 0, 0)
     expect([wraps, cursor.version]).toEqual([1, 1])
   })
 })

@@ -1,14 +1,16 @@
-// A state with one entry per key: value, list, reducing, aggregating. Per key group a Map from key to cell.
+// A state with one entry per key: value, list, reducing, aggregating. Per key group the cells, found by key.
 
 import type { KeyedStateDescription } from '../../checkpoint/contract.ts'
 import type { ByteReader, ByteWriter, Key } from '../../record/contract.ts'
+import { keyHash } from '../../record/key-group.ts'
 import { decodeKey, encodeKey, keyCodec, mapKeyOf } from '../../record/key.ts'
 import { entryOperation } from '../segment.ts'
 import type { BlockWriter, Pace } from '../segment.ts'
 import { ownKey, ownMapKey } from './cursor.ts'
-import type { Cursor, MapKey } from './cursor.ts'
+import type { Cursor } from './cursor.ts'
+import { GroupEntries } from './group-entries.ts'
 import { ENTRIES_BETWEEN_CHECKS, readPut, SavedEntries } from './table.ts'
-import type { EntryLoader, HeapTable, StoredCodecs } from './table.ts'
+import type { EntryLoader, StateTable } from './table.ts'
 import type { ValueFormat } from './value-format.ts'
 
 export class Cell {
@@ -24,13 +26,24 @@ export class Cell {
   }
 }
 
-export class CellTable implements HeapTable {
+/** What the handles of such states stand on. */
+export interface Cells {
+  /** Set once values were changed in place: what the snapshot does to them (own-strings.ts). */
+  renew: ((value: unknown) => unknown) | undefined
+  /** The current key's cell; looked up once per key, however often it is asked. */
+  find(): Cell | undefined
+  put(value: unknown): void
+  /** To be called before the cell's value is changed in place. */
+  beforeChange(cell: Cell): void
+  remove(): void
+}
+
+export class CellTable implements StateTable, Cells {
   readonly description: KeyedStateDescription
   readonly format: ValueFormat
-  /** Set once values were changed in place: what the snapshot does to them (own-strings.ts). */
   renew: ((value: unknown) => unknown) | undefined = undefined
   private readonly cursor: Cursor
-  private readonly groups: Map<MapKey, Cell>[]
+  private readonly groups: GroupEntries<Cell>[]
   private saved = new SavedEntries()
   private found: Cell | undefined = undefined
   private foundAt = -1
@@ -39,14 +52,13 @@ export class CellTable implements HeapTable {
     this.description = description
     this.format = format
     this.cursor = cursor
-    this.groups = Array.from({ length: groupCount }, () => new Map<MapKey, Cell>())
+    this.groups = Array.from({ length: groupCount }, () => new GroupEntries<Cell>())
   }
 
-  /** The current key's cell; looked up once per key, however often it is asked. */
   find(): Cell | undefined {
     const cursor = this.cursor
     if (this.foundAt !== cursor.version) {
-      this.found = this.groups[cursor.requireGroup()]!.get(cursor.mapKey)
+      this.found = this.groups[cursor.requireGroup()]!.get(cursor.mapKey, cursor.hash)
       this.foundAt = cursor.version
     }
     return this.found
@@ -61,7 +73,6 @@ export class CellTable implements HeapTable {
     }
   }
 
-  /** To be called before the cell's value is changed in place. */
   beforeChange(cell: Cell): void {
     if (cell.epoch < this.cursor.cutEpoch) this.save(cell)
   }
@@ -70,7 +81,8 @@ export class CellTable implements HeapTable {
     const cell = this.find()
     if (cell === undefined) return
     if (cell.epoch < this.cursor.cutEpoch) this.save(cell)
-    this.groups[this.cursor.group]!.delete(this.cursor.mapKey)
+    const { group, mapKey, hash } = this.cursor
+    this.groups[group]!.remove(mapKey, hash)
     this.found = undefined
   }
 
@@ -78,7 +90,7 @@ export class CellTable implements HeapTable {
     const cursor = this.cursor
     const key = ownKey(cursor.key!)
     const cell = new Cell(key, value, cursor.epoch)
-    this.groups[cursor.group]!.set(ownMapKey(cursor.mapKey, key), cell)
+    this.groups[cursor.group]!.set(ownMapKey(cursor.mapKey, key), cursor.hash, cell)
     this.found = cell
   }
 
@@ -104,7 +116,7 @@ export class CellTable implements HeapTable {
   async writeGroup(group: number, block: BlockWriter, pace: Pace): Promise<void> {
     const cutEpoch = this.cursor.cutEpoch
     let untilCheck = ENTRIES_BETWEEN_CHECKS
-    // The Map may change during a pause: what is deleted is skipped by the walk, and was saved; what is new comes last, and is no older than the cut.
+    // The group may change during a pause: what is removed was saved, what is new is no older than the cut, so it does not matter whether the walk meets it.
     for (const cell of this.groups[group]!.values()) {
       if (cell.epoch < cutEpoch) {
         this.write(cell, block.entries)
@@ -120,10 +132,10 @@ export class CellTable implements HeapTable {
     this.saved.moveTo(block, group)
   }
 
-  loaderOf(stored: StoredCodecs): { readonly load: EntryLoader } | { readonly refused: string } {
-    const keys = keyCodec.readerOf(stored.key)
+  loaderOf(stored: KeyedStateDescription): { readonly load: EntryLoader } | { readonly refused: string } {
+    const keys = keyCodec.readerOf(stored.codecs.key)
     if ('refused' in keys) return keys
-    const values = this.format.readerOf(stored.value)
+    const values = this.format.readerOf(stored)
     if ('refused' in values) return values
     return { load: (group, reader, count) => this.load(group, reader, count, values.decode) }
   }
@@ -134,9 +146,13 @@ export class CellTable implements HeapTable {
     for (let index = 0; index < count; index++) {
       readPut(reader)
       const key = decodeKey(reader)
-      cells.set(mapKeyOf(key), new Cell(key, decode(reader), epoch))
+      cells.set(mapKeyOf(key), keyHash(key), new Cell(key, decode(reader), epoch))
     }
     this.forgetFound()
+  }
+
+  keysOf(group: number): readonly Key[] {
+    return Array.from(this.groups[group]!.values(), ({ key }) => key)
   }
 
   forgetFound(): void {

@@ -16,6 +16,8 @@ export class Cursor {
   mapKey: MapKey = ''
   /** Index within the backend's range; -1 before the first key. */
   group = -1
+  /** keyHash of the key. */
+  hash = 0
   /** Changes with each move, so that a table knows whether what it found last is still the current key's. */
   version = 0
   /** Counts snapshots. What is created carries it. */
@@ -31,9 +33,10 @@ export class Cursor {
     this.onWrap = onWrap
   }
 
-  moveTo(key: Key, mapKey: MapKey, group: number): void {
+  moveTo(key: Key, mapKey: MapKey, hash: number, group: number): void {
     this.key = key
     this.mapKey = mapKey
+    this.hash = hash
     this.group = group
     if (this.version === VERSION_MAX) {
       this.version = 0

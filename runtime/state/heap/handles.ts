@@ -10,15 +10,15 @@ import type {
   ValueState,
 } from '../contract.ts'
 import { stateError } from '../errors.ts'
-import type { CellTable } from './cell-table.ts'
+import type { Cells } from './cell-table.ts'
 import type { Keeping } from './keeping.ts'
 import type { EntryKey, MapCell, MapTable } from './map-table.ts'
 
 export class HeapValueState implements ValueState<unknown> {
-  private readonly table: CellTable
+  private readonly table: Cells
   private readonly keeping: Keeping
 
-  constructor(table: CellTable, keeping: Keeping) {
+  constructor(table: Cells, keeping: Keeping) {
     this.table = table
     this.keeping = keeping
   }
@@ -41,8 +41,7 @@ export class HeapValueState implements ValueState<unknown> {
       if (answer !== undefined) cell.value = replacement(answer)
       return
     }
-    this.table.renew = this.keeping.renew
-    cell.value = changed(cell.value, change, this.keeping)
+    cell.value = changed(cell.value, change, this.keeping, this.table)
   }
 
   clear(): void {
@@ -51,10 +50,10 @@ export class HeapValueState implements ValueState<unknown> {
 }
 
 export class HeapListState implements ListState<unknown> {
-  private readonly table: CellTable
+  private readonly table: Cells
   private readonly keeping: Keeping
 
-  constructor(table: CellTable, keeping: Keeping) {
+  constructor(table: Cells, keeping: Keeping) {
     this.table = table
     this.keeping = keeping
   }
@@ -101,11 +100,11 @@ export class HeapListState implements ListState<unknown> {
 }
 
 export class HeapReducingState implements ReducingState<unknown> {
-  private readonly table: CellTable
+  private readonly table: Cells
   private readonly keeping: Keeping
   private readonly reduce: (left: unknown, right: unknown) => unknown
 
-  constructor(table: CellTable, keeping: Keeping, reduce: (left: unknown, right: unknown) => unknown) {
+  constructor(table: Cells, keeping: Keeping, reduce: (left: unknown, right: unknown) => unknown) {
     this.table = table
     this.keeping = keeping
     this.reduce = reduce
@@ -135,11 +134,11 @@ export class HeapReducingState implements ReducingState<unknown> {
 
 /** `keeping` does not freeze: the function may change the accumulator in place. */
 export class HeapAggregatingState implements AggregatingState<unknown, unknown> {
-  private readonly table: CellTable
+  private readonly table: Cells
   private readonly keepChanged: Keeping['keepChanged']
   private readonly aggregate: AggregateFunction<unknown, unknown, unknown>
 
-  constructor(table: CellTable, keeping: Keeping, aggregate: AggregateFunction<unknown, unknown, unknown>) {
+  constructor(table: Cells, keeping: Keeping, aggregate: AggregateFunction<unknown, unknown, unknown>) {
     this.table = table
     this.keepChanged = keeping.keepChanged
     this.aggregate = aggregate
@@ -200,8 +199,7 @@ export class HeapMapState implements MapState<EntryKey, unknown> {
       if (answer !== undefined) cell.value = replacement(answer)
       return
     }
-    this.table.renew = this.keeping.renew
-    cell.value = changed(cell.value, change, this.keeping)
+    cell.value = changed(cell.value, change, this.keeping, this.table)
   }
 
   delete(key: EntryKey): void {
@@ -228,11 +226,21 @@ export class HeapMapState implements MapState<EntryKey, unknown> {
   }
 }
 
-function changed(value: unknown, change: (value: unknown) => unknown, keeping: Keeping): unknown {
+/** The value after `change`, which changed it or returned another. */
+export function changed(
+  value: unknown,
+  change: (value: unknown) => unknown,
+  keeping: Keeping,
+  table: { renew: Keeping['renew'] },
+): unknown {
   // A frozen value cannot be changed in place: the function gets a copy of its own.
   const changeable = keeping.frozen ? keeping.copy(value) : value
+  const texts = keeping.changedTexts
+  if (texts !== undefined) texts.remember(changeable)
   const answer = change(changeable)
   const next = answer === undefined ? changeable : replacement(answer)
+  if (texts !== undefined && next === changeable && texts.own(next)) return next
+  table.renew = keeping.renew
   return keeping.keepChanged === undefined ? next : keeping.keepChanged(next)
 }
 

@@ -2,6 +2,8 @@
 
 import { createReader, createWriter } from '../../record/bytes.ts'
 import type { Codec, TypeInfo } from '../../record/contract.ts'
+import { changedTextsOf } from '../changed-texts.ts'
+import type { ChangedTexts } from '../changed-texts.ts'
 import { deepFreeze } from '../deep-freeze.ts'
 import { mayHoldText, ownStrings, SMALL_MEMBERS_MAX } from '../own-strings.ts'
 
@@ -16,6 +18,8 @@ export interface Keeping {
   readonly keep: Step | undefined
   /** For values changed in place: the same, but large ones keep their strings until the next snapshot. */
   readonly keepChanged: Step | undefined
+  /** For small objects changed in place: instead of keepChanged, only the texts that the change brought. */
+  readonly changedTexts: ChangedTexts | undefined
   /** What that snapshot does. */
   readonly renew: Step | undefined
   /** A copy that may be changed. */
@@ -32,6 +36,7 @@ export function keepingOf(type: TypeInfo<unknown>, frozen: boolean): Keeping {
     plain: keep === undefined,
     keep,
     keepChanged: thenFreeze(ownSmall, frozen),
+    changedTexts: frozen ? undefined : changedTextsOf(type.row.description),
     renew: own && keep,
     copy: copyBy(type.row),
   }

@@ -1,16 +1,19 @@
-// Map state: per key group a Map from key to that key's entries. Saved, written and (later) incremented entry by entry.
+// Map state: per key group each key's entries. Saved, written and (later) incremented entry by entry.
 
 import type { KeyedStateDescription } from '../../checkpoint/contract.ts'
-import type { ByteReader, ByteWriter, CodecDescription, Key } from '../../record/contract.ts'
-import { decodeKey, encodeKey, keyCodec, mapKeyOf } from '../../record/key.ts'
+import type { ByteReader, ByteWriter, Key } from '../../record/contract.ts'
+import { keyHash } from '../../record/key-group.ts'
+import { decodeKey, encodeKey, mapKeyOf } from '../../record/key.ts'
+import { whyOtherKeys } from '../description.ts'
 import { stateError } from '../errors.ts'
 import { detachString } from '../../record/detach.ts'
 import { entryOperation } from '../segment.ts'
 import type { BlockWriter, Pace } from '../segment.ts'
 import { ownKey, ownMapKey } from './cursor.ts'
-import type { Cursor, MapKey } from './cursor.ts'
+import type { Cursor } from './cursor.ts'
+import { GroupEntries } from './group-entries.ts'
 import { ENTRIES_BETWEEN_CHECKS, readPut, SavedEntries } from './table.ts'
-import type { EntryLoader, HeapTable, StoredCodecs } from './table.ts'
+import type { EntryLoader, StateTable } from './table.ts'
 import type { ValueFormat } from './value-format.ts'
 
 export type EntryKey = string | number
@@ -31,20 +34,20 @@ interface KeyEntries {
   readonly cells: Map<EntryKey, MapCell>
 }
 
-/** Map keys are written as keys are; what may change is only their type, and what they stand for. */
-export function mapKeyDescription(mapKey: 'string' | 'number', meaning: string | undefined): CodecDescription {
-  const fingerprint = meaning === undefined ? mapKey : `${mapKey} (${meaning})`
-  return { ...keyCodec.description, fingerprint, layout: mapKey }
+/** What every put into a map state must hold to. */
+export function checkEntryKey(entryKey: EntryKey, mapKey: 'string' | 'number', name: string): void {
+  if (typeof entryKey === mapKey && !Number.isNaN(entryKey)) return
+  throw stateError('MR-T07', `Map state '${name}' has ${mapKey} keys and was given ${typeof entryKey} ${entryKey}.`)
 }
 
-export class MapTable implements HeapTable {
+export class MapTable implements StateTable {
   readonly description: KeyedStateDescription
   readonly format: ValueFormat
   readonly mapKey: 'string' | 'number'
   /** Set once values were changed in place: what the snapshot does to them (own-strings.ts). */
   renew: ((value: unknown) => unknown) | undefined = undefined
   private readonly cursor: Cursor
-  private readonly groups: Map<MapKey, KeyEntries>[]
+  private readonly groups: GroupEntries<KeyEntries>[]
   private saved = new SavedEntries()
   private found: KeyEntries | undefined = undefined
   private foundAt = -1
@@ -61,7 +64,7 @@ export class MapTable implements HeapTable {
     this.format = format
     this.mapKey = mapKey
     this.cursor = cursor
-    this.groups = Array.from({ length: groupCount }, () => new Map<MapKey, KeyEntries>())
+    this.groups = Array.from({ length: groupCount }, () => new GroupEntries<KeyEntries>())
   }
 
   /** The current key's entries; undefined when it has none. */
@@ -70,12 +73,7 @@ export class MapTable implements HeapTable {
   }
 
   put(entryKey: EntryKey, value: unknown): void {
-    if (typeof entryKey !== this.mapKey || Number.isNaN(entryKey)) {
-      throw stateError(
-        'MR-T07',
-        `Map state '${this.description.name}' has ${this.mapKey} keys and was given ${typeof entryKey} ${entryKey}.`,
-      )
-    }
+    checkEntryKey(entryKey, this.mapKey, this.description.name)
     const entries = this.find() ?? this.insert()
     const cell = entries.cells.get(entryKey)
     if (cell === undefined) {
@@ -116,7 +114,7 @@ export class MapTable implements HeapTable {
   private find(): KeyEntries | undefined {
     const cursor = this.cursor
     if (this.foundAt !== cursor.version) {
-      this.found = this.groups[cursor.requireGroup()]!.get(cursor.mapKey)
+      this.found = this.groups[cursor.requireGroup()]!.get(cursor.mapKey, cursor.hash)
       this.foundAt = cursor.version
     }
     return this.found
@@ -126,13 +124,14 @@ export class MapTable implements HeapTable {
     const cursor = this.cursor
     const key = ownKey(cursor.key!)
     const entries: KeyEntries = { key, cells: new Map() }
-    this.groups[cursor.group]!.set(ownMapKey(cursor.mapKey, key), entries)
+    this.groups[cursor.group]!.set(ownMapKey(cursor.mapKey, key), cursor.hash, entries)
     this.found = entries
     return entries
   }
 
   private drop(): void {
-    this.groups[this.cursor.group]!.delete(this.cursor.mapKey)
+    const { group, mapKey, hash } = this.cursor
+    this.groups[group]!.remove(mapKey, hash)
     this.found = undefined
   }
 
@@ -178,16 +177,10 @@ export class MapTable implements HeapTable {
     this.saved.moveTo(block, group)
   }
 
-  loaderOf(stored: StoredCodecs): { readonly load: EntryLoader } | { readonly refused: string } {
-    const keys = keyCodec.readerOf(stored.key)
-    if ('refused' in keys) return keys
-    const today = this.description.codecs.mapKey?.fingerprint
-    if (stored.mapKey?.fingerprint !== today) {
-      return {
-        refused: `Its map keys were stored as ${stored.mapKey?.fingerprint ?? 'nothing known'} and are ${today} now.`,
-      }
-    }
-    const values = this.format.readerOf(stored.value)
+  loaderOf(stored: KeyedStateDescription): { readonly load: EntryLoader } | { readonly refused: string } {
+    const refused = whyOtherKeys(stored, this.description)
+    if (refused !== undefined) return { refused }
+    const values = this.format.readerOf(stored)
     if ('refused' in values) return values
     return { load: (group, reader, count) => this.load(group, reader, count, values.decode) }
   }
@@ -199,16 +192,21 @@ export class MapTable implements HeapTable {
       readPut(reader)
       const key = decodeKey(reader)
       const mapKey = mapKeyOf(key)
+      const hash = keyHash(key)
       const entryKey = decodeKey(reader) as EntryKey
-      let entries = table.get(mapKey)
+      let entries = table.get(mapKey, hash)
       if (entries === undefined) {
         entries = { key, cells: new Map() }
-        table.set(mapKey, entries)
+        table.set(mapKey, hash, entries)
       }
       entries.cells.set(entryKey, new MapCell(decode(reader), epoch))
     }
     this.entryCount += count
     this.forgetFound()
+  }
+
+  keysOf(group: number): readonly Key[] {
+    return Array.from(this.groups[group]!.values(), ({ key }) => key)
   }
 
   forgetFound(): void {

@@ -11,13 +11,14 @@ import type {
 } from '../../checkpoint/contract.ts'
 import { stateError } from '../errors.ts'
 import { nameOfHandle } from '../operator-state.ts'
-import { describePlace, openBlock, SEGMENT_VERSION } from '../segment.ts'
+import { describePlace, openBlock, SEGMENT_VERSION, SEGMENT_VERSION_OLDEST } from '../segment.ts'
 import type { BlockPlace, BlockSection } from '../segment.ts'
 
 /** Blocks read at the same time. */
 const READS_AT_ONCE = 8
 
 export interface SelectedGroup {
+  readonly format: number
   readonly group: KeyGroupHandle
   readonly states: readonly KeyedStateDescription[]
 }
@@ -37,10 +38,10 @@ export interface GroupRange {
 export function selectGroups(snapshots: readonly KeyedSnapshot[], range: GroupRange): SelectedGroup[] {
   const selected: (SelectedGroup | undefined)[] = Array.from({ length: range.last - range.first + 1 })
   for (const snapshot of snapshots) {
-    if (snapshot.format !== SEGMENT_VERSION) {
+    if (snapshot.format < SEGMENT_VERSION_OLDEST || snapshot.format > SEGMENT_VERSION) {
       throw stateError(
         'MR-T05',
-        `Operator '${range.uid}' has keyed state of format ${snapshot.format}; this version reads ${SEGMENT_VERSION}.`,
+        `Operator '${range.uid}' has keyed state of format ${snapshot.format}; this version reads ${SEGMENT_VERSION_OLDEST} to ${SEGMENT_VERSION}.`,
       )
     }
     for (const group of snapshot.groups) {
@@ -51,7 +52,7 @@ export function selectGroups(snapshots: readonly KeyedSnapshot[], range: GroupRa
       if (group.base !== undefined && group.base.length > 0) {
         throw stateError('MR-T05', `Operator '${range.uid}', key group ${group.keyGroup}: it builds on older blocks.`)
       }
-      selected[group.keyGroup - range.first] = { group, states: snapshot.states }
+      selected[group.keyGroup - range.first] = { format: snapshot.format, group, states: snapshot.states }
     }
   }
   return selected.map((entry, index) => {
@@ -80,13 +81,13 @@ export async function readGroups(
 }
 
 async function readGroup(
-  { group, states }: SelectedGroup,
+  { format, group, states }: SelectedGroup,
   uid: string,
   reader: SnapshotReader,
 ): Promise<RestoredGroup> {
   const { watermark, handle } = group
   if (handle === undefined) return { watermark, sections: [] }
-  const place = { uid, keyGroup: group.keyGroup, watermark, object: nameOfHandle(handle), states }
+  const place = { uid, keyGroup: group.keyGroup, watermark, object: nameOfHandle(handle), format, states }
   const sections = openBlock(await readBlock(handle, place, reader), place)
   return { watermark, sections: sections.map((section) => ({ ...section, place: describePlace(place) })) }
 }

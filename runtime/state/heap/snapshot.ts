@@ -9,7 +9,7 @@ import type {
   SnapshotWriter,
   StateHandle,
 } from '../../checkpoint/contract.ts'
-import { createWriter } from '../../record/bytes.ts'
+import { createWriter, releaseBytes } from '../../record/bytes.ts'
 import type { Slices } from '../contract.ts'
 import { stateError } from '../errors.ts'
 import { BlockWriter, SEGMENT_VERSION } from '../segment.ts'
@@ -123,8 +123,11 @@ function throwIfAborted(run: Run): void {
 /** Gives a block to the writer, and waits only while too many bytes are under way. */
 async function hand(run: Run, bytes: Uint8Array): Promise<() => Promise<StateHandle>> {
   const handle = run.writer.write(run.id, bytes)
-  // Awaited below or at the end; until then a failure must not count as nobody's.
-  handle.catch(() => {})
+  // Awaited below or at the end; until then a failure must not count as nobody's. After one the bytes may still be on their way.
+  handle.then(
+    () => releaseBytes(bytes),
+    () => {},
+  )
   run.inFlight.push({ bytes: bytes.length, handle })
   run.inFlightBytes += bytes.length
   while (run.inFlightBytes > IN_FLIGHT_BYTES_MAX) {

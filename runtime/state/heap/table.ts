@@ -2,19 +2,13 @@
 
 import type { KeyedStateDescription } from '../../checkpoint/contract.ts'
 import { createWriter } from '../../record/bytes.ts'
-import type { ByteReader, ByteWriter, CodecDescription } from '../../record/contract.ts'
+import type { ByteReader, ByteWriter, Key } from '../../record/contract.ts'
 import { stateError } from '../errors.ts'
 import { entryOperation } from '../segment.ts'
 import type { BlockWriter, Pace } from '../segment.ts'
 
 /** How often a walk asks whether its slice is over: each so many entries, also inside one large key group. */
 export const ENTRIES_BETWEEN_CHECKS = 32
-
-export interface StoredCodecs {
-  readonly key: CodecDescription
-  readonly value?: CodecDescription
-  readonly mapKey?: CodecDescription
-}
 
 /** Puts entries read from a section into one group. */
 export type EntryLoader = (group: number, reader: ByteReader, count: number) => void
@@ -28,10 +22,15 @@ export interface HeapTable {
   thaw(): void
   /** Writes the group as it was at the cut; called once per group and cut. */
   writeGroup(group: number, block: BlockWriter, pace: Pace): Promise<void>
-  /** How to read entries written under other codecs; refused: why not. */
-  loaderOf(stored: StoredCodecs): { readonly load: EntryLoader } | { readonly refused: string }
+  /** How to read entries written under that description; refused: why they cannot be. */
+  loaderOf(stored: KeyedStateDescription): { readonly load: EntryLoader } | { readonly refused: string }
   /** The cursor's versions begin anew. */
   forgetFound(): void
+}
+
+export interface StateTable extends HeapTable {
+  /** In a list of its own: entries may come and go while somebody walks over it. */
+  keysOf(group: number): readonly Key[]
 }
 
 /** Old bytes of entries that changed while a snapshot ran, by group. */

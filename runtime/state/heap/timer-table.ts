@@ -3,6 +3,7 @@
 import { invariant } from '../../base/errors.ts'
 import type { KeyedStateDescription } from '../../checkpoint/contract.ts'
 import type { ByteReader, ByteWriter, Key } from '../../record/contract.ts'
+import { keyHash } from '../../record/key-group.ts'
 import { decodeKey, encodeKey, keyCodec, mapKeyOf } from '../../record/key.ts'
 import type { DueTimer, TimeDomain, Timers } from '../contract.ts'
 import { stateError } from '../errors.ts'
@@ -11,8 +12,9 @@ import { entryOperation } from '../segment.ts'
 import type { BlockWriter, Pace } from '../segment.ts'
 import { ownKey, ownMapKey } from './cursor.ts'
 import type { Cursor, MapKey } from './cursor.ts'
+import { GroupEntries } from './group-entries.ts'
 import { ENTRIES_BETWEEN_CHECKS, readPut, SavedEntries } from './table.ts'
-import type { EntryLoader, HeapTable, StoredCodecs } from './table.ts'
+import type { EntryLoader, HeapTable } from './table.ts'
 import { HeapTimer, TimerHeap } from './timer-heap.ts'
 
 /** Above so many timers of one key an index finds them; below, looking through the list is quicker and needs no memory. */
@@ -21,13 +23,15 @@ const LIST_LENGTH_MAX = 16
 export class KeyTimers {
   readonly key: Key
   readonly mapKey: MapKey
+  readonly hash: number
   readonly group: number
   readonly list: HeapTimer[] = []
   index: Map<string, HeapTimer> | undefined = undefined
 
-  constructor(key: Key, mapKey: MapKey, group: number) {
+  constructor(key: Key, mapKey: MapKey, hash: number, group: number) {
     this.key = key
     this.mapKey = mapKey
+    this.hash = hash
     this.group = group
   }
 }
@@ -41,14 +45,14 @@ export class TimerTable implements HeapTable, Timers {
   readonly event = new TimerHeap('event')
   readonly processing = new TimerHeap('processing')
   private readonly cursor: Cursor
-  private readonly groups: Map<MapKey, KeyTimers>[]
+  private readonly groups: GroupEntries<KeyTimers>[]
   private saved = new SavedEntries()
   private found: KeyTimers | undefined = undefined
   private foundAt = -1
 
   constructor(cursor: Cursor, groupCount: number) {
     this.cursor = cursor
-    this.groups = Array.from({ length: groupCount }, () => new Map<MapKey, KeyTimers>())
+    this.groups = Array.from({ length: groupCount }, () => new GroupEntries<KeyTimers>())
   }
 
   register(domain: TimeDomain, timestampMs: number, tag = ''): void {
@@ -70,8 +74,8 @@ export class TimerTable implements HeapTable, Timers {
 
   /** Removes the timer, moves to its key and says what it was. */
   fire(timer: HeapTimer): DueTimer {
-    const { key, mapKey, group } = timer.owner
-    this.cursor.moveTo(key, mapKey, group)
+    const { key, mapKey, hash, group } = timer.owner
+    this.cursor.moveTo(key, mapKey, hash, group)
     this.remove(timer)
     return { key, domain: timer.heap.domain, timestampMs: timer.timestampMs, tag: timer.tag }
   }
@@ -92,7 +96,7 @@ export class TimerTable implements HeapTable, Timers {
   private find(): KeyTimers | undefined {
     const cursor = this.cursor
     if (this.foundAt !== cursor.version) {
-      this.found = this.groups[cursor.requireGroup()]!.get(cursor.mapKey)
+      this.found = this.groups[cursor.requireGroup()]!.get(cursor.mapKey, cursor.hash)
       this.foundAt = cursor.version
     }
     return this.found
@@ -101,8 +105,8 @@ export class TimerTable implements HeapTable, Timers {
   private insert(): KeyTimers {
     const cursor = this.cursor
     const key = ownKey(cursor.key!)
-    const timers = new KeyTimers(key, ownMapKey(cursor.mapKey, key), cursor.group)
-    this.groups[cursor.group]!.set(timers.mapKey, timers)
+    const timers = new KeyTimers(key, ownMapKey(cursor.mapKey, key), cursor.hash, cursor.group)
+    this.groups[cursor.group]!.set(timers.mapKey, timers.hash, timers)
     this.found = timers
     return timers
   }
@@ -130,7 +134,7 @@ export class TimerTable implements HeapTable, Timers {
       last.listPlace = timer.listPlace
     }
     if (owner.list.length === 0) {
-      this.groups[owner.group]!.delete(owner.mapKey)
+      this.groups[owner.group]!.remove(owner.mapKey, owner.hash)
       if (this.found === owner) this.found = undefined
     }
   }
@@ -173,8 +177,8 @@ export class TimerTable implements HeapTable, Timers {
     this.saved.moveTo(block, group)
   }
 
-  loaderOf(stored: StoredCodecs): { readonly load: EntryLoader } | { readonly refused: string } {
-    const keys = keyCodec.readerOf(stored.key)
+  loaderOf(stored: KeyedStateDescription): { readonly load: EntryLoader } | { readonly refused: string } {
+    const keys = keyCodec.readerOf(stored.codecs.key)
     return 'refused' in keys ? keys : { load: (group, reader, count) => this.load(group, reader, count) }
   }
 
@@ -183,11 +187,12 @@ export class TimerTable implements HeapTable, Timers {
       readPut(reader)
       const key = decodeKey(reader)
       const mapKey = mapKeyOf(key)
+      const hash = keyHash(key)
       const heap = this.heapOf(readDomain(reader))
-      let timers = this.groups[group]!.get(mapKey)
+      let timers = this.groups[group]!.get(mapKey, hash)
       if (timers === undefined) {
-        timers = new KeyTimers(key, mapKey, group)
-        this.groups[group]!.set(mapKey, timers)
+        timers = new KeyTimers(key, mapKey, hash, group)
+        this.groups[group]!.set(mapKey, hash, timers)
       }
       const timestampMs = reader.i53()
       this.add(new HeapTimer(heap, timestampMs, reader.string(), timers, this.cursor.epoch))

@@ -2,7 +2,8 @@
 
 import type { KeyedStateDescription } from '../../checkpoint/contract.ts'
 import { createReader } from '../../record/bytes.ts'
-import { stateError } from '../errors.ts'
+import { whyOtherKind } from '../description.ts'
+import { stateError, unreadableState } from '../errors.ts'
 import type { BlockSection, BlockWriter } from '../segment.ts'
 import type { FrozenState } from './snapshot.ts'
 import type { HeapTable } from './table.ts'
@@ -30,18 +31,11 @@ export class UnreadState implements FrozenState {
     if (section !== undefined) block.addWritten(section.count, section.bytes)
   }
 
-  /** Throws MR-T02 when today's declaration cannot read it; nothing is decoded yet. */
+  /** Throws MR-T02 when today's declaration cannot read it, MR-T03 when its description is damaged; nothing is decoded yet. */
   loadInto(table: HeapTable, uid: string): () => void {
-    const { name, kind, codecs } = this.description
-    if (kind !== table.description.kind) {
-      throw stateError(
-        'MR-T02',
-        `Operator '${uid}', state '${name}': it was stored as ${kind} and is ${table.description.kind} now.`,
-      )
-    }
-    const answer = table.loaderOf(codecs)
-    if ('refused' in answer)
-      throw stateError('MR-T02', `Operator '${uid}', state '${name}': ${answer.refused.replace(/\.?$/, '.')}`)
+    const { name } = this.description
+    const answer = this.loaderOf(table, uid)
+    if ('refused' in answer) throw unreadableState({ uid, name, why: answer.refused })
     return () => {
       for (const [group, section] of this.sections) {
         const where = `State '${name}' (${section.place})`
@@ -53,6 +47,16 @@ export class UnreadState implements FrozenState {
         }
         if (reader.position !== reader.end) throw stateError('MR-T03', `${where} goes on after its last entry.`)
       }
+    }
+  }
+
+  private loaderOf(table: HeapTable, uid: string): ReturnType<HeapTable['loaderOf']> {
+    const refused = whyOtherKind(this.description, table.description.kind)
+    if (refused !== undefined) return { refused }
+    try {
+      return table.loaderOf(this.description)
+    } catch (cause) {
+      throw stateError('MR-T03', `Operator '${uid}', state '${this.description.name}': its description.`, cause)
     }
   }
 }

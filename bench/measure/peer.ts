@@ -1,0 +1,50 @@
+// The peer: Apache Flink, compiled in $MILLRACE_PEERS/flink, one measurement in a fresh JVM.
+
+import { execFile } from 'node:child_process'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+const deadlineMs = 600_000
+
+/** Of its answer what is asked for here. */
+export interface PeerAnswer {
+  readonly events_s: number
+  /** Per second of processor time of the whole process. */
+  readonly events_s_core: number
+  readonly ck1_e2e_ms: number
+  readonly ckload_e2e_ms: number
+  readonly ck1_state_bytes: number
+  readonly to_first_med: number
+  readonly to_first_all_med: number
+  readonly error?: string
+}
+
+export type Peer = (request: Readonly<Record<string, string | number | boolean>>) => Promise<PeerAnswer>
+
+/** undefined without $MILLRACE_PEERS; throws when nothing is there. */
+export function findPeer(peers: string | undefined): Peer | undefined {
+  if (peers === undefined) return undefined
+  const script = join(peers, 'flink', 'run1.sh')
+  if (!existsSync(script)) throw new Error(`MILLRACE_PEERS is ${peers}, but there is no ${script}.`)
+  return async (request) => {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-peer-'))
+    try {
+      const args = Object.entries(request).map(([name, value]) => `${name}=${value}`)
+      const { stdout } = await run(script, args, { cwd: folder, timeout: deadlineMs })
+      const last = stdout.trimEnd().split('\n').at(-1)!
+      const answer = (last === '' ? { error: 'no answer' } : JSON.parse(last)) as PeerAnswer
+      if (answer.error !== undefined) throw new Error(`The peer failed at ${args.join(' ')}: ${answer.error}`)
+      return answer
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
+  }
+}
+
+/** A ratio above 1 is good, whatever the unit. */
+export function ratioOf(value: number, peerValue: number, better: 'higher' | 'lower'): number {
+  return better === 'higher' ? value / peerValue : peerValue / value
+}

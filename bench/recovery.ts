@@ -1,0 +1,34 @@
+// How long a failure keeps a job from going on: an exception in a user function, and kill -9 of the whole process.
+
+import type { Figure } from './figure.ts'
+import { inChild } from './measure/child-process.ts'
+import { recoverFromKill } from './measure/kill-run.ts'
+import type { MeasureOptions } from './measure/options.ts'
+import { findPeer, ratioOf } from './measure/peer.ts'
+import type { RecoveryRequest, RecoveryResult } from './measure/recovery-child.ts'
+
+const parallelism = 2
+const rounds = 5
+const deadlineMs = 300_000
+
+export async function run(emit: (figure: Figure) => void, options: MeasureOptions): Promise<void> {
+  const peer = findPeer(options.peers)
+  if (peer === undefined) console.error('MILLRACE_PEERS is not set: no peer is measured, and no ratio printed.')
+  for (const keys of [100, options.keys]) {
+    const request: RecoveryRequest = { keys, value: 'object', parallelism, rounds }
+    const ours = await inChild<RecoveryResult>('recovery-child.ts', request, deadlineMs)
+    const theirs = await peer?.({ kind: 'recovery', keys, p: parallelism, reps: rounds })
+    const figure = (metric: string, value: number, theirValue: number | undefined): void => {
+      const compared =
+        theirValue === undefined
+          ? {}
+          : { peer: 'Flink', peerValue: theirValue, ratio: ratioOf(value, theirValue, 'lower') }
+      emit({ bench: 'recovery', case: `exception, ${keys} keys`, metric, value, unit: 'ms', ...compared })
+    }
+    figure('to the first record', ours.firstMs, theirs?.to_first_med)
+    figure('to the first record of all subtasks', ours.allSubtasksMs, theirs?.to_first_all_med)
+    const killed = await recoverFromKill({ keys, parallelism, rounds: 3 })
+    const place = `kill -9 and the same command again, ${keys} keys`
+    emit({ bench: 'recovery', case: place, metric: 'to the first record at a sink', value: killed, unit: 'ms' })
+  }
+}

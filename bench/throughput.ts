@@ -1,0 +1,104 @@
+// Records per second and processor time per record of whole jobs in slot threads, and the peer's for the same work right after.
+// Records are not frozen, as in production.
+
+import type { Figure } from './figure.ts'
+import { inChild } from './measure/child-process.ts'
+import type { CheckRequest, CheckResult } from './measure/check-child.ts'
+import type { MeasureOptions } from './measure/options.ts'
+import { findPeer, ratioOf } from './measure/peer.ts'
+import type { PeerAnswer } from './measure/peer.ts'
+import type { ThroughputRequest, ThroughputResult } from './measure/throughput-child.ts'
+
+interface Case {
+  readonly name: string
+  readonly job: 'nexmark' | 'keyed'
+  readonly args: Readonly<Record<string, unknown>>
+  /** The same work there. */
+  readonly peer: Readonly<Record<string, string | number>>
+}
+
+const cases: readonly Case[] = [
+  nexmark('pass-through', 'q0'),
+  nexmark('shuffle', 'q0k'),
+  keyed('keyed update of 10,000 keys', 10_000, 'object'),
+  keyed('keyed update of 1,000,000 keys', 1_000_000, 'object'),
+  keyed('keyed update of 10,000 keys, bytes', 10_000, 'bytes'),
+  keyed('keyed update of 1,000,000 keys, bytes', 1_000_000, 'bytes'),
+  nexmark('tumbling window', 'q7'),
+]
+
+/** What the peer's `kind=check` prints for so many events. */
+const checkedEvents = 100_000
+const checksums: Readonly<Record<string, number>> = { q0: 3608809316, q0k: 775745747, q7: 1651296793 }
+
+const endMs = 30_000
+
+export async function run(emit: (figure: Figure) => void, options: MeasureOptions): Promise<void> {
+  const peer = findPeer(options.peers)
+  if (peer === undefined) console.error('MILLRACE_PEERS is not set: no peer is measured, and no ratio printed.')
+  const chosen = cases.filter(({ name }) => name.includes(options.only))
+  for (const { job, args } of chosen) if (job === 'nexmark') await check(String(args['query']))
+  for (const one of chosen) {
+    for (const parallelism of [1, 2]) {
+      const ours = await measure(one, parallelism, options)
+      const place = `${one.name}, parallelism ${parallelism}`
+      if (peer === undefined) {
+        emitBoth(emit, place, ours)
+        continue
+      }
+      for (const reuse of [false, true]) {
+        const { warmSeconds: warm, measureSeconds: meas } = options
+        const theirs = await peer({ ...one.peer, p: parallelism, warm, meas, reuse })
+        emitBoth(emit, place, ours, { name: reuse ? 'Flink, object reuse' : 'Flink', answer: theirs })
+      }
+    }
+  }
+}
+
+function nexmark(name: string, query: string): Case {
+  return { name, job: 'nexmark', args: { query }, peer: { kind: 'nexmark', q: query } }
+}
+
+function keyed(name: string, keys: number, value: 'object' | 'bytes'): Case {
+  return { name, job: 'keyed', args: { keys, value }, peer: { kind: 'keyed', keys, fullckpt: 'false' } }
+}
+
+/** Before anything is compared: the job does the peer's work. */
+async function check(query: string): Promise<void> {
+  const request: CheckRequest = { query, end: checkedEvents, parallelism: 2 }
+  const { checksum } = await inChild<CheckResult>('check-child.ts', request, endMs * 2)
+  if (checksum !== checksums[query])
+    throw new Error(`${query} of ${checkedEvents} events gives ${checksum}, the peer's is ${checksums[query]}.`)
+}
+
+function measure({ job, args }: Case, parallelism: number, options: MeasureOptions): Promise<ThroughputResult> {
+  const { warmSeconds, measureSeconds } = options
+  const request: ThroughputRequest = { job, args, parallelism, warmSeconds, measureSeconds }
+  const deadlineMs = (warmSeconds + measureSeconds) * 1000 + endMs * 4
+  return inChild<ThroughputResult>('throughput-child.ts', request, deadlineMs)
+}
+
+function emitBoth(
+  emit: (figure: Figure) => void,
+  place: string,
+  ours: ThroughputResult,
+  peer?: { readonly name: string; readonly answer: PeerAnswer },
+): void {
+  const figure = (
+    metric: string,
+    unit: string,
+    value: number,
+    theirs: number | undefined,
+    better: 'higher' | 'lower',
+  ) => {
+    const compared =
+      peer === undefined || theirs === undefined
+        ? {}
+        : { peer: peer.name, peerValue: theirs, ratio: ratioOf(value, theirs, better) }
+    emit({ bench: 'throughput', case: place, metric, value, unit, ...compared })
+  }
+  const answer = peer?.answer
+  const theirCpu = answer && 1e6 / answer.events_s_core
+  figure('throughput', 'records/s', ours.recordsPerSecond, answer?.events_s, 'higher')
+  figure('cpu', 'µs/record', ours.cpuMicrosecondsPerRecord, theirCpu, 'lower')
+}

@@ -1,0 +1,47 @@
+// Whether the keyed state of a restore point can be read as the job declares it today: asked before anything runs, so that no record is
+// processed by the rest of a job whose state will be refused. Each backend asks again when it restores (state/heap/unread.ts).
+
+import type { JobGraph } from '../job/contract.ts'
+import type { StateDescriptor } from '../state/contract.ts'
+import { whyUnreadable } from '../state/description.ts'
+import { stateError, unreadableState } from '../state/errors.ts'
+import type { KeyedStateDescription } from './contract.ts'
+import type { RecordedOperator } from './recorded-operators.ts'
+
+/** Throws MR-T02 naming operator, state and what differs, or MR-T03 for a damaged description. State that nobody declares fits. */
+export function refuseUnreadableState(graph: JobGraph, recorded: ReadonlyMap<string, RecordedOperator>): void {
+  for (const { uid, states = [] } of graph.vertices.flatMap((vertex) => vertex.chain)) {
+    const operator = recorded.get(uid)
+    if (operator === undefined) continue
+    for (const today of states) for (const stored of storedUnder(today, operator)) refuse(uid, stored, today)
+  }
+}
+
+function refuse(uid: string, stored: KeyedStateDescription, today: StateDescriptor): void {
+  const { name } = today
+  let why: string | undefined
+  try {
+    why = whyUnreadable(stored, today)
+  } catch (cause) {
+    throw stateError('MR-T03', `Operator '${uid}', state '${name}': its description.`, cause)
+  }
+  if (why !== undefined) throw unreadableState({ uid, name, why })
+}
+
+/** Each form once in which the subtasks stored it: hundreds of them stored it in the same one. */
+function storedUnder({ name }: StateDescriptor, { perSubtask }: RecordedOperator): readonly KeyedStateDescription[] {
+  const forms = new Map<string, KeyedStateDescription>()
+  for (const snapshot of perSubtask) {
+    for (const state of snapshot?.keyed?.states ?? []) {
+      if (state.name !== name || state.kind === 'timers') continue
+      const { key, value, mapKey } = state.codecs
+      const form = [state.kind, key, value, mapKey].map((part) => (typeof part === 'object' ? idOf(part) : part))
+      forms.set(JSON.stringify(form), state)
+    }
+  }
+  return [...forms.values()]
+}
+
+function idOf({ kind, version, fingerprint }: KeyedStateDescription['codecs']['key']): readonly unknown[] {
+  return [kind, version, fingerprint]
+}

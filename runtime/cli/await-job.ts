@@ -1,0 +1,122 @@
+// Waits for what a running job was asked for. The process that was asked may end, or be followed by another one, while we wait: HEAD
+// has what came of it.
+
+import { requestId } from '../base/ids.ts'
+import type { LocalWorld, StoredJob } from '../local/local-jobs.ts'
+import { headKeeperOf, snapshotFolderIn } from '../local/local-jobs.ts'
+import { manifestView } from '../rest/job-views.ts'
+import { savepointRequest } from '../rest/resources.ts'
+import type { ManifestResource, SavepointMode, SavepointResource } from '../rest/resources.ts'
+import type { Head } from '../storage/head-contract.ts'
+import { commandError } from './errors.ts'
+import { contactJob } from './job-client.ts'
+
+const pollMs = 100
+
+export interface SavepointOrder {
+  readonly stored: StoredJob
+  readonly world: LocalWorld
+  readonly mode: SavepointMode
+  /** undefined: a new one. */
+  readonly request: string | undefined
+  readonly timeoutMs: number
+}
+
+/** The savepoint. Throws MR-L31 when the job does not run, MR-L33 when it was refused or has failed, MR-L35 after the timeout. */
+export async function orderSavepoint(order: SavepointOrder): Promise<ManifestResource> {
+  const { stored, world, mode, timeoutMs } = order
+  const request = order.request ?? world.environment.random.id()
+  const untilMs = performance.now() + timeoutMs
+  const contact = await contactJob(stored)
+  if (contact.kind === 'not running') throw await notRunning(order)
+  let known: SavepointResource | undefined =
+    mode === 'savepoint'
+      ? await contact.client.post('/v1/savepoints', savepointRequest, { request })
+      : await contact.client.post('/v1/stop', savepointRequest, { drain: mode === 'drain', request })
+  for (;;) {
+    if (known?.state === 'completed') return known.savepoint
+    if (known?.state === 'failed') throw commandError('MR-L33', `${subjects[mode]}: ${known.detail}.`)
+    if (performance.now() >= untilMs)
+      throw commandError(
+        'MR-L35',
+        `${subjects[mode]} was asked for under the request id ${request}; --request ${request} waits for the same one.`,
+      )
+    await pause()
+    known =
+      (await contact.client.get(`/v1/savepoints/${request}`, savepointRequest)) ?? (await fromHead(order, request))
+  }
+}
+
+/** For a process that is not reached: what HEAD says, or that somebody else runs the job now and goes on with the request. */
+async function fromHead(order: SavepointOrder, request: string): Promise<SavepointResource | undefined> {
+  const { stored, mode } = order
+  const head = await headOf(order)
+  const result = head?.savepointResults.find((entry) => entry.request === request)
+  if (result?.manifest !== undefined) {
+    const savepoint = manifestView(result.manifest, snapshotFolderIn(stored.storeFolder))
+    return { request, state: 'completed', savepoint }
+  }
+  if (result !== undefined) return { request, state: 'failed', detail: result.detail }
+  const end = head?.end.kind ?? 'none'
+  if (end !== 'none') return { request, state: 'failed', detail: `the job had ended before (${end})` }
+  // Another command may have taken the job over: it goes on with what stands in HEAD, and we with waiting for that.
+  if ((await contactJob(stored)).kind === 'running') return undefined
+  const stands = head?.savepointRequests.some((entry) => entry.request === requestId(request)) === true
+  throw await notRunning(
+    order,
+    stands
+      ? `Its process has ended meanwhile; ${subjects[mode].toLowerCase()} is taken up when the job runs again.`
+      : 'Its process has ended meanwhile, before it wrote the request down.',
+  )
+}
+
+/** Waits until the start that `savepoint` stopped has ended and has committed all that it may. Throws MR-L33, MR-L35. */
+export async function awaitEnd(order: SavepointOrder, savepoint: ManifestResource): Promise<Head> {
+  const untilMs = performance.now() + order.timeoutMs
+  for (;;) {
+    // Asked in this order: who has gone wrote all that it would before.
+    const contact = await contactJob(order.stored)
+    const head = await headOf(order)
+    // Its run command may have been given again already.
+    if (head !== undefined && (hasEnded(head) || head.start > savepoint.start)) return head
+    if (contact.kind === 'not running') {
+      const end = head?.end.kind ?? 'none'
+      throw commandError(
+        'MR-L33',
+        `${order.stored.id} is ${end === 'none' ? 'interrupted' : end}, and not all that it may commit is confirmed; its run command does that first.`,
+      )
+    }
+    if (performance.now() >= untilMs) throw commandError('MR-L35', `${order.stored.id} is ending.`)
+    await pause()
+  }
+}
+
+/** A job that was drained is stopped until all is committed, and then finished. */
+function hasEnded({ end, unconfirmed }: Head): boolean {
+  if (end.kind === 'none' || unconfirmed !== undefined) return false
+  return end.kind !== 'stopped' || end.savepoint.drained !== true
+}
+
+export async function headOf({ stored, world }: Pick<SavepointOrder, 'stored' | 'world'>): Promise<Head | undefined> {
+  return (await headKeeperOf(stored, world)).read()
+}
+
+/** MR-L31 with how the job is; `more` is a sentence. */
+export async function notRunning(
+  { stored, world }: Pick<SavepointOrder, 'stored' | 'world'>,
+  more?: string,
+): Promise<Error> {
+  const end = (await headOf({ stored, world }))?.end.kind ?? 'none'
+  const how = `${stored.id} is ${end === 'none' ? 'interrupted' : end}.`
+  return commandError('MR-L31', more === undefined ? how : `${how} ${more}`)
+}
+
+export function pause(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, pollMs))
+}
+
+const subjects: Readonly<Record<SavepointMode, string>> = {
+  savepoint: 'The savepoint',
+  stop: 'The stop with a savepoint',
+  drain: 'The stop with drain',
+}

@@ -1,0 +1,141 @@
+// `millrace checkpoints`: those that a job retains and, while it runs, how the last ones went; takes one if asked to.
+
+import { z } from 'zod'
+import { headKeeperOf, snapshotFolderIn } from '../local/local-jobs.ts'
+import type { LocalWorld, StoredJob } from '../local/local-jobs.ts'
+import { manifestView } from '../rest/job-views.ts'
+import { checkpoints as checkpointsResource, nothing } from '../rest/resources.ts'
+import type { CheckpointsResource } from '../rest/resources.ts'
+import { notRunning, pause } from './await-job.ts'
+import { controlHelp, controlWords, folderOption, timeoutHelp, timeoutMsOf, timeoutOption } from './control-words.ts'
+import type { ControlWords } from './control-words.ts'
+import { commandError } from './errors.ts'
+import { contactJob } from './job-client.ts'
+import type { JobClient } from './job-client.ts'
+import { localWorld, namedJob } from './named-job.ts'
+import type { ControlEdge } from './named-job.ts'
+import { formatDuration, grouped } from './progress.ts'
+import { table } from './table.ts'
+import { readWords } from './words.ts'
+import type { CommandSyntax } from './words.ts'
+
+export interface CheckpointsCommand extends ControlWords {
+  readonly kind: 'checkpoints'
+  readonly json: boolean
+  readonly trigger: boolean
+  readonly timeoutMs: number
+}
+
+const help = `millrace checkpoints <job> [options]   the checkpoints of a job
+
+  --trigger          take one now, and wait for it; the job must run
+  --json             as JSON, with what each subtask took
+${timeoutHelp}
+${controlHelp}
+
+Exit codes: 0 done, 1 the checkpoint that was asked for failed, or the job cannot be asked, 2 the command line is wrong.`
+
+export const checkpointsSyntax: CommandSyntax<CheckpointsCommand> = {
+  name: 'checkpoints',
+  takes: '<job>',
+  summary: 'the checkpoints of a job, running or not',
+  help,
+  parse: (words) => {
+    const options = {
+      trigger: { type: 'boolean' },
+      json: { type: 'boolean' },
+      ...timeoutOption,
+      ...folderOption,
+    } as const
+    const { values, positionals } = readWords({ command: 'checkpoints', words, options })
+    return {
+      kind: 'checkpoints',
+      ...controlWords({ command: 'checkpoints', positionals, folder: values.folder }),
+      json: values.json === true,
+      trigger: values.trigger === true,
+      timeoutMs: timeoutMsOf(values.timeout),
+    }
+  },
+}
+
+export async function showCheckpoints(command: CheckpointsCommand, edge: ControlEdge): Promise<void> {
+  const world = await localWorld(edge, command.folder)
+  const stored = await namedJob(command.job, edge, world)
+  const contact = await contactJob(stored)
+  if (command.trigger) {
+    if (contact.kind === 'not running') throw await notRunning({ stored, world })
+    await trigger(contact.client, command.timeoutMs)
+  }
+  const asked =
+    contact.kind === 'running' ? await contact.client.get('/v1/checkpoints', checkpointsResource) : undefined
+  const shown = asked ?? (await fromHead(stored, world))
+  edge.terminal.print(command.json ? JSON.stringify(shown, undefined, 2) : text(stored, shown))
+}
+
+/** Waits for one that began after the request. Throws MR-L33, MR-L35. */
+async function trigger(client: JobClient, timeoutMs: number): Promise<void> {
+  const untilMs = performance.now() + timeoutMs
+  const newest = newestId(await listed(client))
+  await client.post('/v1/checkpoints', nothing, {})
+  for (;;) {
+    const now = await listed(client)
+    if (now.completed.some(({ id, kind }) => kind === 'checkpoint' && id > newest)) return
+    const failed = now.failed.find(({ id }) => id > newest)
+    if (failed !== undefined)
+      throw commandError('MR-L33', `Snapshot ${failed.id} failed (${failed.reason}): ${failed.detail}.`)
+    if (performance.now() >= untilMs) throw commandError('MR-L35', 'A checkpoint was asked for.')
+    await pause()
+  }
+}
+
+async function listed(client: JobClient): Promise<CheckpointsResource> {
+  const now = await client.get('/v1/checkpoints', checkpointsResource)
+  if (now === undefined) throw commandError('MR-L32', 'It did, until a moment ago.')
+  return now
+}
+
+function newestId({ pending, retained, completed, failed }: CheckpointsResource): number {
+  return Math.max(0, pending?.id ?? 0, ...[...retained, ...completed, ...failed].map(({ id }) => id))
+}
+
+async function fromHead(stored: StoredJob, world: LocalWorld): Promise<z.output<typeof checkpointsResource>> {
+  const head = await (await headKeeperOf(stored, world)).readBegun()
+  const retained = head.retained.map((manifest) => manifestView(manifest, snapshotFolderIn(stored.storeFolder)))
+  return { counters: null, pending: null, retained, completed: [], failed: [] }
+}
+
+function text({ id }: StoredJob, { counters, pending, retained, completed, failed }: CheckpointsResource): string {
+  const lines: string[] = []
+  if (counters !== null)
+    lines.push(
+      `${id}: ${counters.completed} completed, ${counters.failed} failed${pending === null ? '' : `; ${pending.kind} ${pending.id} is pending for ${formatDuration(pending.forMs)}, ${pending.missing.length} subtasks missing`}.`,
+    )
+  lines.push(retained.length === 0 ? `${id} retains no checkpoint.` : 'Retained:')
+  for (const { path, completedAtMs, bytes } of retained)
+    lines.push(`  ${path}   ${timeText(completedAtMs)}   ${grouped(bytes)} bytes`)
+  if (completed.length > 0) lines.push('', table([completedHeads, ...completed.map(completedRow)]))
+  for (const { id: failedId, atMs, reason, detail } of failed)
+    lines.push(`${failedId} failed at ${timeText(atMs)} (${reason}): ${detail}`)
+  return lines.join('\n')
+}
+
+const completedHeads = ['id', 'kind', 'completed', 'took', 'bytes', 'most sync', 'most async', 'most alignment']
+
+function completedRow(completed: CheckpointsResource['completed'][number]): string[] {
+  const { id, kind, completedAtMs, durationMs, bytes, subtasks } = completed
+  const most = (figures: readonly number[]): string => formatDuration(Math.max(0, ...figures))
+  return [
+    String(id),
+    kind,
+    timeText(completedAtMs),
+    formatDuration(durationMs),
+    grouped(bytes),
+    most(subtasks.map(({ syncMs }) => syncMs)),
+    most(subtasks.map(({ asyncMs }) => asyncMs)),
+    most(subtasks.map(({ alignmentMs }) => alignmentMs)),
+  ]
+}
+
+export function timeText(wallMs: number): string {
+  return new Date(wallMs).toISOString().replace('T', ' ').replace(/\..*/, ' UTC')
+}

@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest'
+import { checkpointId, incarnation, jobId, start } from '../base/ids.ts'
+import { encodeManifest, fromCollected } from '../checkpoint/manifest.ts'
+import { graphOf } from '../checkpoint/test-graph.ts'
+import { collectedOf, subtaskSnapshot } from '../checkpoint/test-snapshots.ts'
+import { addPin, cancel, completeCheckpoint, discardCancelled, fail, newJob, reserveIds } from '../storage/head.ts'
+import type { Head, ManifestRef } from '../storage/head-contract.ts'
+import { HeadKeeper } from '../storage/head-keeper.ts'
+import { MemoryHeadStore, MemoryObjectStore } from '../storage/memory-store.ts'
+import { checkpointDataKey, manifestKey, snapshotDataKey } from '../storage/paths.ts'
+import { manualEnvironment } from '../testkit/manual-clock.ts'
+import { discardAfterCancel } from './discard-cancelled.ts'
+
+const deleting = graphOf({ vertices: [{ id: 'all' }] })
+const graphWith = (onCancellation: 'retain' | 'delete') => ({
+  ...deleting,
+  settings: { ...deleting.settings, onCancellation },
+})
+const refOf = (id: number): ManifestRef => ({
+  id: checkpointId(id),
+  kind: 'checkpoint',
+  path: manifestKey(checkpointId(id), 'checkpoint'),
+  start: start(1),
+  completedAtMs: 0,
+  bytes: 1,
+})
+const savepointKeys = [manifestKey(checkpointId(7), 'savepoint'), snapshotDataKey(checkpointId(7), 'savepoint', 'a')]
+
+/** Checkpoints 5 and 6 and a savepoint, all with data; `change` is what becomes of HEAD. */
+async function subject(change: (head: Head) => Head, onCancellation: 'retain' | 'delete' = 'delete', commits = false) {
+  const environment = manualEnvironment()
+  const store = new MemoryObjectStore()
+  const heads = new MemoryHeadStore()
+  for (const id of [5, 6]) {
+    const meta = {
+      job: jobId('job'),
+      start: start(1),
+      incarnation: incarnation(1),
+      graph: deleting,
+      enumerators: new Map(),
+    }
+    const collected = { ...collectedOf(deleting, () => subtaskSnapshot({})), id: checkpointId(id) }
+    await store.create(refOf(id).path, encodeManifest(fromCollected(collected, meta)))
+    await store.create(checkpointDataKey(checkpointId(id), 'data'), new Uint8Array(3))
+  }
+  for (const key of savepointKeys) await store.create(key, new Uint8Array(3))
+  const keeper = await HeadKeeper.open(heads, environment)
+  await keeper.begin(() => {
+    const job = newJob({ job: jobId('job'), start: start(1), parallelism: 1, maxParallelism: 8 })
+    let head = reserveIds(job, 10).head
+    for (const id of [5, 6])
+      head = completeCheckpoint(head, { manifest: refOf(id), retainedMax: 2, commitsPending: commits })
+    return change(head)
+  })
+  const graph = graphWith(onCancellation)
+  const discard = async () => {
+    await discardAfterCancel({ graph, store, environment }, await HeadKeeper.open(heads, environment))
+    const head = (await keeper.read())!
+    return { retained: head.retained.map(({ id }) => id), discarding: head.discarding.map(({ id }) => id) }
+  }
+  return { discard, store, environment }
+}
+
+const cancelled = (head: Head): Head => cancel(head, { deleted: false })
+
+describe('the checkpoints of a cancelled job', () => {
+  it('are deleted with their data where the job says so; its savepoints stay', async () => {
+    const { discard, store } = await subject(cancelled)
+    expect(await discard()).toEqual({ retained: [], discarding: [] })
+    expect(await store.list('')).toEqual(savepointKeys.toSorted())
+  })
+
+  it.each<[string, (head: Head) => Head, 'retain' | 'delete', boolean]>([
+    ['stay where the job says nothing else', cancelled, 'retain', false],
+    ['stay while its commits are unconfirmed', cancelled, 'delete', true],
+    ['stay when it has failed instead', (head) => fail(head, 'why'), 'delete', false],
+  ])('%s', async (_, change, onCancellation, commits) => {
+    const { discard, store } = await subject(change, onCancellation, commits)
+    expect(await discard()).toEqual({ retained: [5, 6], discarding: [] })
+    expect(store.size).toBe(6)
+  })
+
+  it('stay where they are pinned', async () => {
+    const { discard, store } = await subject((head) =>
+      cancelled(addPin(head, { manifest: refOf(5), reason: 'upgrade' })),
+    )
+    expect(await discard()).toEqual({ retained: [5], discarding: [] })
+    expect(await store.list('chk-')).toEqual(['chk-5/_metadata', 'chk-5/data'])
+  })
+
+  it('are deleted by the next command after a crash between its steps', async () => {
+    const { discard, store } = await subject((head) => discardCancelled(cancelled(head)))
+    await store.delete([checkpointDataKey(checkpointId(5), 'data')])
+    expect(await discard()).toEqual({ retained: [], discarding: [] })
+    expect(await store.list('chk-')).toEqual([])
+  })
+
+  it('that cannot be deleted stay in HEAD for the next command, and nothing fails', async () => {
+    const { discard, store } = await subject(cancelled)
+    const remove = store.delete.bind(store)
+    store.delete = () => Promise.reject(new Error('down'))
+    expect(await discard()).toEqual({ retained: [], discarding: [5, 6] })
+    store.delete = remove
+    expect(await discard()).toEqual({ retained: [], discarding: [] })
+  })
+})

@@ -1,0 +1,62 @@
+// `onCancellation: 'delete'`: the checkpoints of a cancelled job are taken away once everything permitted is committed.
+
+import { decodeManifest, objectsOf } from '../checkpoint/manifest.ts'
+import type { ObjectKey } from '../storage/contract.ts'
+import { within } from '../base/deadline.ts'
+import { storageError } from '../storage/errors.ts'
+import { cleanupDeadlineMs } from './cleanup.ts'
+import { discardFiles } from '../storage/garbage.ts'
+import { discardCancelled, discarded } from '../storage/head.ts'
+import type { Head } from '../storage/head-contract.ts'
+import type { HeadKeeper } from '../storage/head-keeper.ts'
+import { isAbsoluteKey } from '../storage/paths.ts'
+import type { JobCoordinatorOptions } from './coordinator-contract.ts'
+import { readManifest } from './restore.ts'
+
+/**
+ * Two swaps with the deletion between them, as for any dropped checkpoint (rule 7): a crash anywhere leaves in HEAD what remains to be
+ * done, and whoever runs the ended job again does it. Does nothing for any other end. Never rejects: failing here costs space only.
+ */
+export async function discardAfterCancel(
+  options: Pick<JobCoordinatorOptions, 'graph' | 'store' | 'environment'>,
+  keeper: HeadKeeper,
+): Promise<void> {
+  const { graph, store, environment } = options
+  if (graph.settings.onCancellation !== 'delete') return
+  try {
+    if (!hasSome(await keeper.readBegun())) return
+    const head = await keeper.amend(discardCancelled)
+    if (!hasSome(head)) return
+    const deleting = discardFiles({
+      head,
+      store,
+      objectsOf: (bytes) => [...objectsOf(decodeManifest(bytes, 'a checkpoint of a cancelled job'))],
+      stillUsed: await pinnedObjects(options, head),
+      environment,
+    })
+    const late = () => storageError('MR-S01', `Cleaning up took longer than ${cleanupDeadlineMs} ms.`)
+    const gone = await within(environment.clock, cleanupDeadlineMs, deleting, late)
+    if (gone.length > 0) await keeper.amend((newest) => discarded(newest, gone))
+  } catch (error) {
+    environment.log('warn', 'the checkpoints of the cancelled job were not all deleted; the next command tries again', {
+      error: String(error),
+    })
+  }
+}
+
+function hasSome({ end, unconfirmed, retained, discarding }: Head): boolean {
+  return end.kind === 'cancelled' && unconfirmed === undefined && retained.length + discarding.length > 0
+}
+
+async function pinnedObjects(
+  options: Pick<JobCoordinatorOptions, 'store' | 'environment'>,
+  head: Head,
+): Promise<ReadonlySet<ObjectKey>> {
+  const objects = new Set<ObjectKey>()
+  for (const { manifest } of head.pins) {
+    if (isAbsoluteKey(manifest.path)) continue
+    objects.add(manifest.path)
+    for (const object of objectsOf(await readManifest(options, manifest))) objects.add(object)
+  }
+  return objects
+}

@@ -1,0 +1,136 @@
+import { crc32 } from 'node:zlib'
+import { describe, expect, it } from 'vitest'
+import { checkpointId, subtaskIndex, taskKey, vertexId } from '../base/ids.ts'
+import type { KeyedSnapshot, StateHandle } from '../checkpoint/contract.ts'
+import type { CollectedSnapshot } from '../checkpoint/core-contract.ts'
+import { SnapshotDownloader } from '../checkpoint/snapshot-reader.ts'
+import { SnapshotUploader } from '../checkpoint/snapshot-writer.ts'
+import { graphOf } from '../checkpoint/test-graph.ts'
+import { codec, collectedOf, keyedOf, subtaskSnapshot } from '../checkpoint/test-snapshots.ts'
+import type { ObjectKey } from '../storage/contract.ts'
+import { ForeignFiles } from '../storage/foreign-files.ts'
+import { MemoryFiles } from '../storage/memory-files.ts'
+import { MemoryObjectStore } from '../storage/memory-store.ts'
+import { manualEnvironment } from '../testkit/manual-clock.ts'
+import { SelfContained } from './self-contained.ts'
+
+const graph = graphOf({ vertices: [{ id: 'done' }, { id: 'runs' }] })
+const key = (vertex: string) => taskKey({ vertex: vertexId(vertex), subtask: subtaskIndex(0) })
+const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text.padEnd(2000, '.'))
+
+/** Vertex `done` refers to `handles` (a list and two key groups), `runs` to what was written for the snapshot itself. */
+async function subject(kind: 'checkpoint' | 'savepoint', objects: Readonly<Record<string, string>>) {
+  const environment = manualEnvironment()
+  const store = new MemoryObjectStore()
+  const files = new MemoryFiles()
+  await files.makeDirectory('/other/objects/chk-9')
+  const writers = new SnapshotUploader({ store, environment, writers: 1 })
+  const handles: StateHandle[] = []
+  for (const [object, text] of Object.entries(objects)) {
+    const bytes = bytesOf(text)
+    if (object.startsWith('file:')) await files.writeNew(object.slice('file://'.length), bytes)
+    else await store.create(object as ObjectKey, bytes)
+    const crc = crc32(bytes)
+    handles.push({ kind: 'object', object, offset: 0, length: bytes.length, crc })
+  }
+  const keyed: KeyedSnapshot = {
+    ...keyedOf({ parallelism: 1, subtask: 0, maxParallelism: 2 }),
+    groups: [
+      { keyGroup: 0 as never, watermark: 5, handle: handles[0]!, base: [handles[1]!] },
+      { keyGroup: 1 as never, watermark: 6 },
+    ],
+  }
+  const list = { redistribution: 'split' as const, codec, items: handles[0]!, count: 1 }
+  const collected = {
+    ...collectedOf(graph, (vertex) =>
+      vertex === 'done'
+        ? subtaskSnapshot({ done: { keyed, operatorState: { list } } }, true)
+        : subtaskSnapshot({ runs: { operatorState: { list: { ...list, items: handles.at(-1)! } } } }),
+    ),
+    id: checkpointId(12),
+    kind,
+  }
+  const reader = new SnapshotDownloader({ store, foreign: new ForeignFiles(files), environment })
+  const copier = new SelfContained({ reader, writers })
+  const make = async (of: CollectedSnapshot) => {
+    const copying = copier.of(of)
+    copying.catch(() => undefined)
+    await environment.clock.advanceSettled(1000)
+    return copying
+  }
+  const read = async (handle: StateHandle | undefined) =>
+    new TextDecoder().decode(await reader.read(handle!)).replaceAll('.', '')
+  return { collected, make, copier, read, store, files }
+}
+
+describe('a snapshot made self-contained', () => {
+  it('as a savepoint copies everything from outside of its own folder, once an object, and changes nothing else', async () => {
+    const { collected, make, read, store } = await subject('savepoint', {
+      'chk-7/a': 'first',
+      'file:///other/objects/chk-9/b': 'second',
+      'savepoint-12/c': 'own',
+    })
+    const result = await make(collected)
+    const { keyed, operatorState } = result.subtasks.get(key('done'))!.snapshot.operators['done']!
+    const [group, empty] = keyed!.groups
+    expect(await read(group!.handle)).toBe('first')
+    expect(await read(group!.base![0])).toBe('second')
+    expect(operatorState!['list']!.items).toEqual(group!.handle)
+    expect(empty).toEqual({ keyGroup: 1, watermark: 6 })
+    expect(result.subtasks.get(key('runs'))).toEqual(collected.subtasks.get(key('runs')))
+    const objects = await store.list('savepoint-12/')
+    expect(objects).toHaveLength(2)
+    expect(
+      [group!.handle, group!.base![0]].every(
+        (handle) => handle!.kind === 'object' && objects.includes(handle!.object as ObjectKey),
+      ),
+    ).toBe(true)
+  })
+
+  it('as a checkpoint keeps what lies in the store of the job, but no savepoint of it and nothing of another one', async () => {
+    const { collected, make, read } = await subject('checkpoint', {
+      'savepoint-7/a': 'of the user',
+      'file:///other/objects/chk-9/b': 'of another job',
+      'chk-3/c': 'of an earlier checkpoint',
+    })
+    const result = await make(collected)
+    const [group] = result.subtasks.get(key('done'))!.snapshot.operators['done']!.keyed!.groups
+    for (const handle of [group!.handle!, group!.base![0]!])
+      expect(handle).toMatchObject({ object: expect.stringMatching(/^chk-12\//) })
+    expect([await read(group!.handle), await read(group!.base![0])]).toEqual(['of the user', 'of another job'])
+    const { items } = result.subtasks.get(key('runs'))!.snapshot.operators['runs']!.operatorState!['list']!
+    expect(items).toMatchObject({ object: 'chk-3/c' })
+  })
+
+  it('is the same one when nothing needs a copy', async () => {
+    const { collected, make } = await subject('checkpoint', { 'chk-7/a': 'a', 'shared/b': 'b' })
+    expect(await make(collected)).toEqual(collected)
+  })
+
+  it('copies for a checkpoint once: later ones name the copy of the one that completed, and no original is needed then', async () => {
+    const { collected, make, copier, read, files, store } = await subject('checkpoint', {
+      'file:///other/objects/chk-9/a': 'first',
+      'file:///other/objects/chk-9/b': 'second',
+    })
+    const groupOf = ({ subtasks }: CollectedSnapshot) =>
+      subtasks.get(key('done'))!.snapshot.operators['done']!.keyed!.groups[0]!
+    // Its copies go with it, if it is aborted.
+    await make(collected)
+    const completed = await make({ ...collected, id: checkpointId(13) })
+    copier.completed(checkpointId(13))
+    for (const name of ['a', 'b']) await files.remove(`/other/objects/chk-9/${name}`)
+    const later = await make({ ...collected, id: checkpointId(14) })
+    expect(groupOf(later)).toEqual(groupOf(completed))
+    expect(groupOf(later).handle).toMatchObject({ object: expect.stringMatching(/^chk-13\//) })
+    const savepoint = await make({ ...collected, id: checkpointId(15), kind: 'savepoint' })
+    expect(groupOf(savepoint).handle).toMatchObject({ object: expect.stringMatching(/^savepoint-15\//) })
+    expect(await read(groupOf(savepoint).base![0])).toBe('second')
+    expect(await store.list('chk-14/')).toEqual([])
+  })
+
+  it('does not come to be when something cannot be read: the snapshot must fail', async () => {
+    const { collected, make, store } = await subject('savepoint', { 'chk-7/a': 'a', 'chk-7/b': 'b' })
+    await store.delete(['chk-7/b' as ObjectKey])
+    await expect(make(collected)).rejects.toThrow(/MR-C50/)
+  })
+})

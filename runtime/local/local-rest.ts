@@ -1,0 +1,148 @@
+// REST of a job that this process runs, until its end. The job runs as well without it.
+
+import type { Environment, Timer } from '../base/environment.ts'
+import type { CoordinatorObserver } from '../coordinator/coordinator-contract.ts'
+import type { JobGraph } from '../job/contract.ts'
+import type { ControlledJob } from '../rest/controlled-job.ts'
+import { JobHistory } from '../rest/job-history.ts'
+import { createRest } from '../rest/server.ts'
+import type { Rest } from '../rest/server.ts'
+import type { FileSystem } from '../storage/contract.ts'
+import { headKeeperOf, snapshotFolderIn } from './local-jobs.ts'
+import type { StoredJob } from './local-jobs.ts'
+import { removeRestAddress, writeRestAddress } from './platform/rest-file.ts'
+
+/**
+ * The server is loaded once all subtasks run, so that it takes no time from the start of a job; or so long after a start that does not
+ * come to its end, which may be just what somebody wants to ask about.
+ */
+const servedAfterMs = 1_000
+
+export interface LocalRestOptions {
+  readonly environment: Environment
+  readonly files: FileSystem
+  readonly pid: number
+}
+
+export interface RunningJob extends StoredJob {
+  readonly coordinator: ControlledJob
+  readonly graph: JobGraph
+}
+
+export class LocalRest {
+  readonly #options: LocalRestOptions
+  readonly #history: JobHistory
+  readonly #instance: string
+  #job: RunningJob | undefined
+  #timer: Timer | undefined
+  #isServed = false
+  #isClosed = false
+  #listening: Promise<Rest> | undefined
+
+  constructor(options: LocalRestOptions) {
+    this.#options = options
+    this.#history = new JobHistory(options.environment.clock)
+    this.#instance = options.environment.random.id()
+  }
+
+  /** The observer to run the job with: it tells `other`, too. */
+  watching(other: CoordinatorObserver): CoordinatorObserver {
+    const { observer: own } = this.#history
+    return {
+      began: (head, restorePoint) => {
+        own.began?.(head, restorePoint)
+        this.#timer = this.#options.environment.clock.timer(servedAfterMs, () => void this.#serve())
+        other.began?.(head, restorePoint)
+      },
+      running: () => {
+        own.running?.()
+        void this.#serve()
+        other.running?.()
+      },
+      checkpointCompleted: (completed) => {
+        own.checkpointCompleted?.(completed)
+        other.checkpointCompleted?.(completed)
+      },
+      checkpointFailed: (failed) => {
+        own.checkpointFailed?.(failed)
+        other.checkpointFailed?.(failed)
+      },
+      restarting: (failure) => {
+        own.restarting?.(failure)
+        other.restarting?.(failure)
+      },
+    }
+  }
+
+  /** Which job it is, before it runs. */
+  serve(job: RunningJob): void {
+    this.#job = job
+  }
+
+  /** Never rejects. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#timer?.cancel()
+    try {
+      const rest = await this.#listening
+      if (rest === undefined) return
+      await removeRestAddress(this.#job!.storeFolder, this.#instance)
+      await rest.close()
+    } catch (error) {
+      this.#warn('the REST server of the job was not closed in order', error)
+    }
+  }
+
+  /** Once. Never rejects: a job that nobody can ask is still a job. */
+  async #serve(): Promise<void> {
+    if (this.#isServed || this.#isClosed) return
+    this.#isServed = true
+    try {
+      const { token, rest } = await this.#create()
+      if (this.#isClosed) return
+      this.#listening = this.#listen(rest, token)
+      await this.#listening
+    } catch (error) {
+      this.#warn('millrace status, savepoint, stop and cancel will not reach this job', error)
+    }
+  }
+
+  async #create(): Promise<{ readonly token: string; readonly rest: Rest }> {
+    const { environment, files } = this.#options
+    const { coordinator, graph, ...stored } = this.#job!
+    const keeper = await headKeeperOf(stored, { files, environment })
+    const token = `${environment.random.id()}${environment.random.id()}`
+    const rest = await createRest({
+      job: coordinator,
+      graph,
+      history: this.#history,
+      instance: this.#instance,
+      token,
+      readHead: () => keeper.readBegun(),
+      locate: snapshotFolderIn(stored.storeFolder),
+      clock: environment.clock,
+      random: environment.random,
+      log: (level, message, fields) => environment.log(level, message, fields),
+    })
+    return { token, rest }
+  }
+
+  /** The address is written when it can be called. */
+  async #listen(rest: Rest, token: string): Promise<Rest> {
+    const { storeFolder, id } = this.#job!
+    const { pid } = this.#options
+    try {
+      const address = await rest.listen()
+      await writeRestAddress(storeFolder, { version: 1, pid, job: id, instance: this.#instance, address, token })
+      return rest
+    } catch (error) {
+      // Nobody would find it.
+      await rest.close()
+      throw error
+    }
+  }
+
+  #warn(what: string, error: unknown): void {
+    this.#options.environment.log('warn', what, { error: error instanceof Error ? error.message : String(error) })
+  }
+}

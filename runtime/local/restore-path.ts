@@ -1,0 +1,92 @@
+// `--from PATH`: what lies there, and whether a job may begin from it. Read only: what it finds belongs to somebody else.
+
+import type { Environment } from '../base/environment.ts'
+import { decodeManifest } from '../checkpoint/manifest.ts'
+import type { Manifest } from '../checkpoint/manifest.ts'
+import type { FileSystem } from '../storage/contract.ts'
+import { storageError } from '../storage/errors.ts'
+import { ForeignFiles } from '../storage/foreign-files.ts'
+import type { Head, ManifestRef } from '../storage/head-contract.ts'
+import { decodeHead } from '../storage/head-format.ts'
+import { attachLocalStores } from '../storage/local-stores.ts'
+import { isSnapshotFolder, manifestKey, manifestKeyIn, parseFileKey, snapshotFolder } from '../storage/paths.ts'
+import type { SnapshotPlace } from '../storage/paths.ts'
+
+export interface FoundRestorePoint {
+  /** `path`: as HEAD of the job whose store is `storeFolder` names it. */
+  readonly ref: ManifestRef
+  /** HEAD of its own job shows that its transactions are committed. */
+  readonly committed: boolean
+}
+
+export interface RestorePath {
+  /** By the folder of a savepoint or checkpoint, or the `_metadata` in it. */
+  readonly place: SnapshotPlace
+  /** Of the job that is to begin there. */
+  readonly storeFolder: string
+  readonly files: FileSystem
+  readonly environment: Environment
+}
+
+/** Throws MR-S17 (nothing there to begin from), MR-S18 (a checkpoint that no HEAD retains), MR-C01 to MR-C04 (its manifest). */
+export async function findRestorePoint(at: RestorePath): Promise<FoundRestorePoint> {
+  const manifest = await manifestAt(at)
+  const head = await headAround(at, manifest)
+  const key = manifestKey(manifest.id, manifest.kind)
+  const retained = head?.retained.find(({ path }) => path === key)
+  if (manifest.kind === 'checkpoint' && retained === undefined) throw notRetained(at, manifest, head)
+  const { id, kind, start, bytes, drained } = manifest
+  // When a savepoint completed stands in its job's HEAD alone, and may be known no more.
+  const completedAtMs = retained?.completedAtMs ?? 0
+  const path = manifestKeyIn(at.storeFolder, at.place)
+  return {
+    ref: { id, kind, path, start, completedAtMs, bytes, ...(drained === true && { drained }) },
+    committed: head !== undefined && head.unconfirmed === undefined && wasPermitted(head, key),
+  }
+}
+
+async function manifestAt({ place, files }: RestorePath): Promise<Manifest> {
+  const path = parseFileKey(place.manifest)
+  const bytes = await new ForeignFiles(files).read(place.manifest)
+  if (bytes === undefined) throw storageError('MR-S17', `${path} is not there.`)
+  const manifest = decodeManifest(bytes, path)
+  const folder = snapshotFolder(manifest.id, manifest.kind)
+  if (place.storeFolder !== undefined && isSnapshotFolder(place.folder) && place.folder !== folder)
+    throw storageError('MR-S17', `${path} is that of ${folder}: give the copy a name that no snapshot of the job has.`)
+  return manifest
+}
+
+/** HEAD of the job that made it, if it still lies in that job's store. */
+async function headAround(
+  { files, environment, place: { folder, storeFolder } }: RestorePath,
+  manifest: Manifest,
+): Promise<Head | undefined> {
+  if (storeFolder === undefined || folder !== snapshotFolder(manifest.id, manifest.kind)) return undefined
+  try {
+    const read = await attachLocalStores({ files, folder: storeFolder, environment }).head.read()
+    const head = read === undefined ? undefined : decodeHead(read.bytes, `HEAD ${read.version.token} in ${storeFolder}`)
+    return head?.job === manifest.job ? head : undefined
+  } catch (error) {
+    // A savepoint stands for itself: it is what is left to begin from when the rest of the store is lost.
+    if (manifest.kind === 'savepoint') return undefined
+    throw error
+  }
+}
+
+/** A checkpoint completed by the swap that permits it; of a savepoint only a stop with it, or a start from it, is such a swap. */
+function wasPermitted({ retained, end, restoredFrom }: Head, key: ManifestRef['path']): boolean {
+  const points = [
+    ...retained,
+    ...(end.kind === 'stopped' ? [end.savepoint] : []),
+    ...(end.kind === 'finished' && end.drained !== undefined ? [end.drained] : []),
+    ...(restoredFrom.kind === 'manifest' ? [restoredFrom.manifest] : []),
+  ]
+  return points.some(({ path }) => path === key)
+}
+
+function notRetained({ place }: RestorePath, { id, job }: Manifest, head: Head | undefined): Error {
+  const what = `${parseFileKey(place.manifest)} is of checkpoint ${id} of ${job}`
+  if (head === undefined) return storageError('MR-S18', `${what}, and lies outside of the store of that job.`)
+  const ids = head.retained.map((manifest) => manifest.id).join(', ')
+  return storageError('MR-S18', `${what}, whose HEAD retains ${ids || 'none'}.`)
+}

@@ -1,0 +1,188 @@
+// From what is known of a job to what REST answers. Pure.
+
+import { formatAttempt } from '../base/ids.ts'
+import type { MetricName } from '../base/metrics.ts'
+import type { JobGraph } from '../job/contract.ts'
+import { MAX_WATERMARK, MIN_WATERMARK } from '../record/element.ts'
+import type { Head, HeadEnd, ManifestRef, RestorePoint } from '../storage/head-contract.ts'
+import { restorePointOf } from '../storage/head.ts'
+import type { ControlledExecution, ControlledJob, ControlledTask } from './controlled-job.ts'
+import type { JobHistory } from './job-history.ts'
+import type {
+  CheckpointsResource,
+  GraphResource,
+  HeadSummary,
+  JobResource,
+  ManifestResource,
+  SubtaskResource,
+} from './resources.ts'
+
+/** Where a snapshot's folder lies, absolute. */
+export type Locate = (manifest: ManifestRef) => string
+
+export function manifestView(manifest: ManifestRef, locate: Locate): ManifestResource {
+  const { id, kind, start, completedAtMs, bytes, drained } = manifest
+  return { id, kind, path: locate(manifest), start, completedAtMs, bytes, drained: drained === true }
+}
+
+export function headView(head: Head, locate: Locate): HeadSummary {
+  const { job, start, incarnation, parallelism, maxParallelism, restarts, unconfirmed } = head
+  return {
+    id: job,
+    start,
+    incarnation,
+    parallelism,
+    maxParallelism,
+    restarts,
+    restorePoint: pointView(restorePointOf(head), locate),
+    end: endView(head.end, locate),
+    unconfirmed: unconfirmed === undefined ? null : manifestView(unconfirmed, locate),
+  }
+}
+
+export function jobView(options: {
+  readonly head: Head
+  readonly job: ControlledJob
+  readonly history: JobHistory
+  readonly instance: string
+  readonly locate: Locate
+}): JobResource {
+  const { head, history, instance, locate } = options
+  return {
+    ...headView(head, locate),
+    instance,
+    state: stateOf(options),
+    sinceMs: history.sinceMs ?? 0,
+    lastFailure: history.lastFailure,
+  }
+}
+
+function stateOf({
+  head,
+  job,
+  history,
+}: {
+  readonly head: Head
+  readonly job: ControlledJob
+  readonly history: JobHistory
+}): JobResource['state'] {
+  if (head.end.kind !== 'none') return 'ending'
+  if (!history.hasRun) return 'starting'
+  return job.execution?.allRunning === true ? 'running' : 'restarting'
+}
+
+export function graphView({ name, hash, vertices, edges }: JobGraph): GraphResource {
+  return {
+    name,
+    hash,
+    vertices: vertices.map((vertex) => ({
+      id: vertex.id,
+      name: vertex.name,
+      parallelism: vertex.parallelism,
+      maxParallelism: vertex.maxParallelism,
+      slotSharingGroup: vertex.slotSharingGroup,
+      operators: vertex.chain.map(({ uid, name: operator, uidGiven }) => ({ uid, name: operator, uidGiven })),
+    })),
+    edges: edges.map(({ id, source, target, input, partitioning }) => ({ id, source, target, input, partitioning })),
+  }
+}
+
+export function subtasksView(execution: ControlledExecution | undefined): SubtaskResource[] {
+  return [...(execution?.tasks.values() ?? [])].map(subtaskView)
+}
+
+/** Metrics that have a field of their own. */
+const named = new Set<string>([
+  'records_in_total',
+  'records_out_total',
+  'busy_ms_total',
+  'idle_ms_total',
+  'backpressured_ms_total',
+  'current_watermark_ms',
+  'state_entries',
+] satisfies MetricName[])
+
+function subtaskView({ task, attempt, status, report }: ControlledTask): SubtaskResource {
+  const metrics = report?.metrics
+  // A counter begins at nothing; a gauge that was never set is unknown.
+  const counter = (name: MetricName): number | null => (metrics === undefined ? null : (metrics[name] ?? 0))
+  const gauge = (name: MetricName): number | null => metrics?.[name] ?? null
+  return {
+    vertex: task.vertex,
+    subtask: task.subtask,
+    attempt: formatAttempt(attempt),
+    status,
+    recordsIn: counter('records_in_total'),
+    recordsOut: counter('records_out_total'),
+    busyMs: counter('busy_ms_total'),
+    idleMs: counter('idle_ms_total'),
+    backpressuredMs: counter('backpressured_ms_total'),
+    watermark: watermarkView(gauge('current_watermark_ms')),
+    stateEntries: gauge('state_entries'),
+    metrics: Object.fromEntries(
+      Object.entries(metrics ?? {}).filter(([name, value]) => !named.has(name) && Number.isFinite(value)),
+    ),
+  }
+}
+
+function watermarkView(watermark: number | null): SubtaskResource['watermark'] {
+  if (watermark === null || watermark === MIN_WATERMARK) return null
+  return watermark === MAX_WATERMARK ? 'end' : watermark
+}
+
+export function checkpointsView({
+  head,
+  job,
+  history,
+  nowMs,
+  locate,
+}: {
+  readonly head: Head
+  readonly job: ControlledJob
+  readonly history: JobHistory
+  /** Of the clock by which snapshots are triggered. */
+  readonly nowMs: number
+  readonly locate: Locate
+}): CheckpointsResource {
+  const core = job.checkpoints
+  const pending = core?.pending
+  return {
+    counters: core?.counters ?? null,
+    pending:
+      pending === undefined
+        ? null
+        : {
+            id: pending.id,
+            kind: pending.kind,
+            phase: pending.phase,
+            forMs: Math.max(0, nowMs - pending.triggeredAtMs),
+            missing: [...pending.missing],
+          },
+    retained: head.retained.map((manifest) => manifestView(manifest, locate)),
+    completed: history.completed.map(({ manifest, durationMs, subtasks }) => ({
+      ...manifestView(manifest, locate),
+      durationMs,
+      subtasks,
+    })),
+    failed: [...history.failed],
+  }
+}
+
+function pointView(point: RestorePoint, locate: Locate): HeadSummary['restorePoint'] {
+  return point.kind === 'empty'
+    ? { kind: 'empty' }
+    : { kind: 'manifest', manifest: manifestView(point.manifest, locate) }
+}
+
+function endView(end: HeadEnd, locate: Locate): HeadSummary['end'] {
+  switch (end.kind) {
+    case 'stopped':
+      return { kind: 'stopped', savepoint: manifestView(end.savepoint, locate) }
+    case 'finished':
+      return { kind: 'finished', drained: end.drained === undefined ? null : manifestView(end.drained, locate) }
+    case 'failed':
+      return { kind: 'failed', reason: end.reason }
+    default:
+      return { kind: end.kind }
+  }
+}

@@ -1,0 +1,63 @@
+// Sees what a task gives out, and when: a sink without transactions. After a stop with a savepoint nothing may have come out of the tasks
+// that took it which lies behind its barrier (scenarios.md R20 a).
+
+import type { Sink, SinkContext } from '../../connectors/contract.ts'
+import type { Attempt } from '../../base/ids.ts'
+import type { Entry } from '../flows/contract.ts'
+import type { SimProcess } from '../process.ts'
+
+interface Life {
+  readonly attempt: Attempt
+  /** Number of the newest record of each split. */
+  readonly newest: Map<number, number>
+}
+
+export class Witness {
+  /** The newest attempt of each subtask. */
+  readonly #lives = new Map<number, Life>()
+
+  sink(process: SimProcess): Sink<Entry> {
+    return {
+      name: 'witness',
+      createWriter: (context) => {
+        const life = this.#begin(context)
+        return {
+          open: async () => undefined,
+          write: ({ split, n }) => {
+            if (process.alive) life.newest.set(split, Math.max(n, life.newest.get(split) ?? -1))
+          },
+          prepareCommit: async () => [],
+          close: () => undefined,
+        }
+      },
+    }
+  }
+
+  judge(readOf: (split: number) => number): string[] {
+    const leaked: string[] = []
+    // Every start runs under an incarnation of its own.
+    const last = Math.max(...[...this.#lives.values()].map(({ attempt }) => attempt.incarnation))
+    for (const [subtask, { attempt, newest }] of this.#lives) {
+      if (attempt.incarnation !== last) continue
+      for (const [split, n] of newest)
+        if (n >= readOf(split))
+          leaked.push(
+            `subtask ${subtask} gave out record ${n} of split ${split}, behind the savepoint at ${readOf(split)}`,
+          )
+    }
+    return leaked.slice(0, 5)
+  }
+
+  #begin({ task: { attempt, subtask } }: SinkContext): Life {
+    const known = this.#lives.get(subtask)
+    const life = { attempt, newest: new Map<number, number>() }
+    if (known === undefined || isNewer(attempt, known.attempt)) this.#lives.set(subtask, life)
+    return life
+  }
+}
+
+function isNewer(attempt: Attempt, other: Attempt): boolean {
+  return attempt.incarnation === other.incarnation
+    ? attempt.number > other.number
+    : attempt.incarnation > other.incarnation
+}
