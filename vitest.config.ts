@@ -15,7 +15,8 @@ export default defineConfig({
           include: [
             'runtime/**/*.test.ts',
             'crds/**/*.test.ts',
-            'tests/tidy/**/*.test.ts', 'bench/**/*.test.ts',
+            'tests/tidy/**/*.test.ts',
+            'bench/**/*.test.ts',
             'tests/golden/**/*.test.ts',
           ],
           testTimeout: 20_000,

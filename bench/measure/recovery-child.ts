@@ -1,6 +1,7 @@
 // From an exception in a user function to the first record after the restart, as the peer measures it.
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import { quietBeforeSparesMs } from '../../runtime/local/platform/spare-threads.ts'
 import { serveChild } from './child-process.ts'
 import { until, withLocalJob } from './local-run.ts'
 
@@ -17,8 +18,9 @@ export interface RecoveryResult {
   readonly allSubtasksMs: number
 }
 
-/** As the peer: load before each checkpoint, and between it and the exception. */
-const loadMs = 2_000
+/** Load before each checkpoint: until the job has spare threads again, as after any failure that is not one of a row. The peer has 2 s. */
+const loadMs = quietBeforeSparesMs + 4_000
+/** Between the checkpoint and the exception, as the peer. */
 const afterCheckpointMs = 500
 
 serveChild(({ keys, value, parallelism, rounds }: RecoveryRequest): Promise<RecoveryResult> =>

@@ -288,7 +288,8 @@ class Machine implements CheckpointCoordinator {
 
   #onRequest(asked: Asked, nowMs: number): void {
     const outcome = this.#requests.add({ ...asked, deadlineMs: nowMs + this.#settings.savepointTimeoutMs })
-    if (outcome === 'full') this.#answer(asked.request, 'failed', undefined, `${waitingRequestsMax} requests wait already`)
+    if (outcome === 'full')
+      this.#answer(asked.request, 'failed', undefined, `${waitingRequestsMax} requests wait already`)
   }
 
   #answer(
@@ -408,7 +409,10 @@ class Machine implements CheckpointCoordinator {
     this.#newestId = id
     this.#counters.triggered++
     const deadlineMs = nowMs + (kind === 'savepoint' ? savepointTimeoutMs : timeoutMs)
-    const pending = new PendingSnapshot({ id, kind, request, halt, triggeredAtMs: nowMs, deadlineMs }, this.#subtasks.all())
+    const pending = new PendingSnapshot(
+      { id, kind, request, halt, triggeredAtMs: nowMs, deadlineMs },
+      this.#subtasks.all(),
+    )
     this.#pending = pending
     const tasks = pending.trigger(this.#subtasks.triggerSet())
     this.#actions.push({ type: 'trigger', id, kind, halt, tasks, request })

@@ -75,6 +75,7 @@ export function graphOf({ vertices, edges = [], maxParallelism = 8, autoUid = fa
       bufferTimeoutMs: 100,
       freezeRecords: true,
       commitDeadlineMs: 10_000,
+      onUnknownCommit: 'stop',
       channelDeadlineMs: 10_000,
     },
   }

@@ -103,6 +103,9 @@ describe('whether a job runs', () => {
     await expect(contactJob(stored)).rejects.toThrow(/^MR-L32 /)
     await another((_request, response) => response.writeHead(500).end('{"code":"MR-S10","message":"MR-S10 HEAD"}'))
     await expect(contactJob(stored)).rejects.toThrow(/^MR-L32 .* it answers 500: MR-S10 HEAD/)
+    // Somebody has changed the token in the file; the process lives.
+    await another((_request, response) => response.writeHead(401).end('{"code":"MR-H01","message":"MR-H01 no token"}'))
+    await expect(contactJob(stored)).rejects.toThrow(/^MR-L32 .* it answers 401: MR-H01 no token/)
   })
 })
 

@@ -35,7 +35,11 @@ export async function orderSavepoint(order: SavepointOrder): Promise<ManifestRes
       : await contact.client.post('/v1/stop', savepointRequest, { drain: mode === 'drain', request })
   for (;;) {
     if (known?.state === 'completed') return known.savepoint
-    if (known?.state === 'failed') throw commandError('MR-L33', `${subjects[mode]}: ${known.detail}.`)
+    if (known?.state === 'failed') {
+      const stoppedWith = await stoppedByOther(order)
+      if (stoppedWith !== undefined) return stoppedWith
+      throw commandError('MR-L33', `${subjects[mode]}: ${known.detail}.`)
+    }
     if (performance.now() >= untilMs)
       throw commandError(
         'MR-L35',
@@ -45,6 +49,14 @@ export async function orderSavepoint(order: SavepointOrder): Promise<ManifestRes
     known =
       (await contact.client.get(`/v1/savepoints/${request}`, savepointRequest)) ?? (await fromHead(order, request))
   }
+}
+
+/** Somebody else's request has stopped the job in this very way: what was asked for has happened. */
+async function stoppedByOther(order: SavepointOrder): Promise<ManifestResource | undefined> {
+  const end = (await headOf(order))?.end
+  const savepoint = end?.kind === 'stopped' ? end.savepoint : end?.kind === 'finished' ? end.drained : undefined
+  if (savepoint === undefined || order.mode !== (savepoint.drained === true ? 'drain' : 'stop')) return undefined
+  return manifestView(savepoint, snapshotFolderIn(order.stored.storeFolder))
 }
 
 /** For a process that is not reached: what HEAD says, or that somebody else runs the job now and goes on with the request. */

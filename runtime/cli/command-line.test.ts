@@ -28,6 +28,7 @@ describe('the command line', () => {
       from: undefined,
       allowNonRestoredState: false,
       allowDrained: false,
+      assumeCommitted: false,
       configMaps: [],
       folder: undefined,
       freeze: true,
@@ -47,7 +48,7 @@ describe('the command line', () => {
   it('takes every option', () => {
     const line =
       'run a.ts --args {"x":[1]} --arg y=2=3 --arg z= --parallelism 4 --slots 5 --checkpoint-interval 500 --from there/savepoint-3 ' +
-      '--allow-non-restored-state --allow-drained --folder there --no-freeze --name b'
+      '--allow-non-restored-state --allow-drained --assume-committed --folder there --no-freeze --name b'
     expect(parse(line)).toEqual({
       kind: 'run',
       jobFile: 'a.ts',
@@ -62,6 +63,7 @@ describe('the command line', () => {
       from: 'there/savepoint-3',
       allowNonRestoredState: true,
       allowDrained: true,
+      assumeCommitted: true,
       configMaps: [],
       folder: 'there',
       freeze: false,

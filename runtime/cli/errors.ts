@@ -88,7 +88,7 @@ export const commandErrors = {
     who: 'user',
     retry: false,
     remedy:
-      'Give its run command again, which goes on with it, and then this one; or begin from its last savepoint by run --from.',
+      'If it is just starting, ask again in a moment. One that was interrupted, suspended or stopped goes on with its run command; one that has ended can be begun again from its last savepoint by run --from.',
   },
   'MR-L32': {
     meaning: 'The process that runs the job does not answer.',

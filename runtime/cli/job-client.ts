@@ -35,7 +35,9 @@ export async function contactJob(stored: StoredJob): Promise<Contact> {
     const job = answer.kind === 'answer' ? jobResource.safeParse(answer.body) : undefined
     const isIt = job?.success === true && job.data.instance === address.instance
     if (isIt) return { kind: 'running', client, job: job.data }
-    if (answer.kind === 'nobody' || answer.status < 500) return leftBehind(stored, address)
+    // Its process lives and a server of our kind refuses the token: the file may have been changed.
+    const refusesUs = answer.kind === 'answer' && refusesToken(answer.body) && isAlive(address.pid)
+    if (answer.kind === 'nobody' || (answer.status < 500 && !refusesUs)) return leftBehind(stored, address)
     why = `it answers ${answer.status}: ${messageOf(answer.body)}`
   }
   throw commandError('MR-L32', `${storeFolder}: ${why}.`)
@@ -45,6 +47,21 @@ export async function contactJob(stored: StoredJob): Promise<Contact> {
 async function leftBehind(stored: StoredJob, address: RestAddress): Promise<Contact> {
   const now = await readRestAddress(stored.storeFolder)
   return now === undefined || now.instance === address.instance ? { kind: 'not running' } : contactJob(stored)
+}
+
+function refusesToken(body: unknown): boolean {
+  const read = errorAnswer.safeParse(body)
+  return read.success && read.data.code === 'MR-H01'
+}
+
+/** Whether there is a process of that number; not whether it is the same one. */
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
 }
 
 type Answered =

@@ -22,19 +22,24 @@ const sameSignalMs = 500
 
 /** As shells count signals. */
 const signals = { SIGINT: 130, SIGTERM: 143 } as const
-let onSignal: (() => boolean) | undefined
 let lastSignalMs = -Infinity
-for (const [signal, exitCode] of Object.entries(signals)) {
-  process.on(signal, () => {
-    if (performance.now() - lastSignalMs < sameSignalMs) return
-    lastSignalMs = performance.now()
-    // Before the job runs, and when it was asked to end in vain: leave. Whatever happens, the store stays right.
-    if (onSignal?.() !== true) process.exit(exitCode)
-  })
+
+/** Only once a job runs: before that a signal ends the process by itself, also one whose job file never comes to its end. */
+function handleSignals(handler: () => boolean): void {
+  for (const [signal, exitCode] of Object.entries(signals)) {
+    process.on(signal, () => {
+      if (performance.now() - lastSignalMs < sameSignalMs) return
+      lastSignalMs = performance.now()
+      // It was asked to end in vain: leave. Whatever happens, the store stays right.
+      if (!handler()) process.exit(exitCode)
+    })
+  }
 }
 
 /** Of the L table: the summary could not be made; the job does not run. */
 const notUsage: ReadonlySet<string> = new Set(['MR-L14', 'MR-L31'])
+/** What `--from` names cannot be begun at. */
+const usageToo: ReadonlySet<string> = new Set(['MR-S15', 'MR-S17', 'MR-S18', 'MR-C17'])
 const controlEdge: ControlEdge = { terminal, folder: process.cwd(), debug }
 
 process.exitCode = await main()
@@ -63,9 +68,7 @@ async function main(): Promise<number> {
           processors: availableParallelism(),
           debug,
           failpoints: parseFailpoints(process.env['MILLRACE_FAILPOINTS'] ?? ''),
-          onSignal: (handler) => {
-            onSignal = handler
-          },
+          onSignal: handleSignals,
         })
       case 'validate':
         return await (
@@ -100,9 +103,6 @@ async function main(): Promise<number> {
     return error instanceof MillraceError && isUsage(error) ? exitCodes.usage : exitCodes.failed
   }
 }
-
-/** What `--from` names cannot be begun at. */
-const usageToo: ReadonlySet<string> = new Set(['MR-S15', 'MR-S17', 'MR-S18', 'MR-C17'])
 
 /** The command line, the job file, or what the job file says of its sources and sinks is wrong; all else is a failure to run. */
 function isUsage({ code, retry }: MillraceError): boolean {

@@ -70,7 +70,7 @@ export async function runJob(command: RunCommand, edge: RunEdge): Promise<number
     })
     sayUnusedSlots(command.slots, graph, terminal)
   }
-  const run = new Run(terminal, edge.debug)
+  const run = new Run({ terminal, debug: edge.debug, from: command.from })
   const files = new NodeFiles()
   const environment = realEnvironment({ log: run.log })
   const rest = new LocalRest({ environment, files, pid: process.pid })
@@ -85,6 +85,7 @@ export async function runJob(command: RunCommand, edge: RunEdge): Promise<number
     settings: {
       ...input.settings,
       ...(command.freeze ? {} : { freezeRecords: false }),
+      ...(command.assumeCommitted ? { onUnknownCommit: 'assume committed' as const } : {}),
       ...(command.checkpointIntervalMs === undefined ? {} : { checkpointIntervalMs: command.checkpointIntervalMs }),
     },
     folder: edge.folder(),
@@ -159,12 +160,25 @@ class Run {
   #checkpoint: CompletedCheckpoint | undefined
   #figures: ProgressFigures | undefined
   #leaving: Leaving | undefined
+  #began = false
 
-  constructor(terminal: Terminal, debug: boolean) {
+  /** `from`: of the command line. */
+  constructor({
+    terminal,
+    debug,
+    from,
+  }: {
+    readonly terminal: Terminal
+    readonly debug: boolean
+    readonly from: string | undefined
+  }) {
     this.#terminal = terminal
     this.log = logTo(terminal, debug)
     this.observer = {
-      began: (head) => terminal.say(beginning(this.#local!, head)),
+      began: (head) => {
+        this.#began = true
+        terminal.say(beginning(this.#local!, head, from))
+      },
       checkpointCompleted: ({ manifest, durationMs }) => {
         this.#checkpoint = { id: manifest.id, durationMs }
       },
@@ -245,7 +259,9 @@ class Run {
       case 'fenced':
         return `${job} was taken over: another command runs it now, and this one has stopped.`
       case 'ended':
-        return `${job} had ended already (${outcome.head.end.kind}); nothing was run.`
+        return this.#began
+          ? `${job} was ended by another command; nothing more is run here.`
+          : `${job} had ended already (${outcome.head.end.kind}); nothing was run.`
       default:
         return unreachable(outcome)
     }
@@ -253,7 +269,7 @@ class Run {
 }
 
 /** Rule 28: which job this is, and where it goes on, is said. */
-function beginning({ identity, storeFolder, graph }: LocalJob, head: Head): string {
+function beginning({ identity, storeFolder, graph }: LocalJob, head: Head, asked: string | undefined): string {
   const { job, begin, after } = identity
   const point = restorePointOf(head)
   const from = point.kind === 'empty' ? 'the beginning' : `${point.manifest.kind} ${point.manifest.id}`
@@ -261,11 +277,13 @@ function beginning({ identity, storeFolder, graph }: LocalJob, head: Head): stri
   const what =
     begin === 'resume'
       ? `Resuming ${job} from ${from}: it was interrupted.`
-      : begin === 'next start'
-        ? `Starting ${job} again from ${from}${point.kind === 'manifest' && point.manifest.kind === 'savepoint' ? '' : ': it was suspended'}.`
-        : after === undefined
-          ? `New job ${job}${given}.`
-          : `New job ${job}${given}: the one before it ${afterwards[after]}.`
+      : begin === 'next start' && asked !== undefined
+        ? `Starting ${job} again from ${from}, as --from says: what it put out after that comes once more. Without --from it goes on where it ended.`
+        : begin === 'next start'
+          ? `Starting ${job} again from ${from}${point.kind === 'manifest' && point.manifest.kind === 'savepoint' ? '' : ': it was suspended'}.`
+          : after === undefined
+            ? `New job ${job}${given}.`
+            : `New job ${job}${given}: the one before it ${afterwards[after]}.`
   const subtasks = graph.vertices.reduce((sum, { parallelism }) => sum + parallelism, 0)
   return `${what} ${subtasks} subtasks, checkpoints in ${storeFolder}.`
 }

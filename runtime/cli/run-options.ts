@@ -20,6 +20,7 @@ export interface RunCommand {
   readonly from: string | undefined
   readonly allowNonRestoredState: boolean
   readonly allowDrained: boolean
+  readonly assumeCommitted: boolean
   /** Of --config-map: what a ConfigMap of a manifest holds. */
   readonly configMaps: readonly (readonly [name: string, path: string])[]
   readonly folder: string | undefined
@@ -38,9 +39,12 @@ its arguments and its settings; what is given here wins over it, and what it has
                               default: what the job's config says, else 2 (1 on a machine with one processor)
   --slots N                   threads that may run them; default: as many as the job needs
   --checkpoint-interval MS    from one checkpoint to the next; default: what the job's config says, else 10000
-  --from PATH                 begin from this savepoint, or from this checkpoint of the job
+  --from PATH                 begin from this savepoint, or from this checkpoint of the job; a relative path is meant where the
+                              command was given, also with --folder
   --allow-non-restored-state  go on though it holds state of operators that the job does not have any more
   --allow-drained             take a savepoint of a job that was drained: its event time has ended
+  --assume-committed          transactions that are to be committed and are not known any more count as committed: for a copied
+                              savepoint whose job has committed them elsewhere
   --name NAME                 the job's name; default: the job file's name without its ending, or its folder's name
                               for job.ts, main.ts and index.ts
   --config-map NAME=PATH      the file or folder that a manifest's program.module.configMap NAME stands for
@@ -52,7 +56,7 @@ it begins a new one: <name>.2, <name>.3 ... Ctrl-C stops it with a savepoint, fr
 second one suspends it at its last checkpoint instead; a third one leaves at once. None of them loses anything.
 millrace status, checkpoints, savepoint, stop and cancel reach it from another terminal.
 
-Exit codes: 0 the job finished, was stopped or suspended, 1 it failed or was cancelled, 2 the command line or the job
+Exit codes: 0 the job finished, was stopped or suspended, 1 it failed, was cancelled or taken over, 2 the command line or the job
 file is wrong, 130 or 143 left at once by a third Ctrl-C or SIGTERM.
 MILLRACE_DEBUG=1 shows log lines of all levels and the stacks of errors.`
 
@@ -65,6 +69,7 @@ const options = {
   from: { type: 'string' },
   'allow-non-restored-state': { type: 'boolean' },
   'allow-drained': { type: 'boolean' },
+  'assume-committed': { type: 'boolean' },
   'config-map': { type: 'string', multiple: true },
   folder: { type: 'string' },
   name: { type: 'string' },
@@ -96,6 +101,7 @@ export const runSyntax: CommandSyntax<RunCommand> = {
       from: localFolder('from', values.from),
       allowNonRestoredState: values['allow-non-restored-state'] === true,
       allowDrained: values['allow-drained'] === true,
+      assumeCommitted: values['assume-committed'] === true,
       configMaps,
       folder: notEmpty('folder', values.folder),
       freeze: values['no-freeze'] !== true,

@@ -162,7 +162,9 @@ describe("carrying out the checkpoint coordinator's decisions", () => {
       { type: 'trigger', id: id(4), kind: 'checkpoint', tasks: [source], request: undefined },
       { type: 'abort', id: id(3), kind: 'checkpoint', reason: 'expired', detail: '' },
     ])
-    answers.set('triggerFailed', () => [{ type: 'abort', id: id(4), kind: 'checkpoint', reason: 'trigger failed', detail: '' }])
+    answers.set('triggerFailed', () => [
+      { type: 'abort', id: id(4), kind: 'checkpoint', reason: 'trigger failed', detail: '' },
+    ])
     checkpointing.handle({ type: 'tick' })
     expect(story).toEqual([
       'event tick',

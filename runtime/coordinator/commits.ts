@@ -75,6 +75,7 @@ export class Commits {
         environment,
         metrics: this.#metrics,
         deadlineMs: graph.settings.commitDeadlineMs,
+        onUnknown: graph.settings.onUnknownCommit,
         sink: uid,
         stop: this.#stop.signal,
       })

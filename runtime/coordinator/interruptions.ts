@@ -41,7 +41,8 @@ export class Interruptions {
       for (;;) {
         const end = this.#queue.findIndex(({ type }) => type !== 'failure' && type !== 'finished')
         if (end >= 0) return this.#queue.splice(end, 1)[0] as Exclude<Interruption, { type: 'failure' }>
-        if (over || this.#queue.some((entry) => entry.type === 'failure' && entry.failure.halted === true)) return undefined
+        if (over || this.#queue.some((entry) => entry.type === 'failure' && entry.failure.halted === true))
+          return undefined
         await this.#change()
       }
     } finally {

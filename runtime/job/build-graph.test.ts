@@ -239,6 +239,7 @@ describe('settings', () => {
       checkpointIntervalMs: 1_000,
       checkpointMode: 'exactly-once',
       onCancellation: 'retain',
+      onUnknownCommit: 'stop',
       checkpointTimeoutMs: 600_000,
       minPauseMs: 0,
       tolerableFailures: Number.POSITIVE_INFINITY,

@@ -118,9 +118,7 @@ function writeDown(nodes: readonly SettledNode[], settings: JobSettings): Writte
       }
     }
   }
-  const vertices = chains.map((chain) =>
-    vertexOf(chain, { inputs: inputs.get(chain)!, targets, settings }),
-  )
+  const vertices = chains.map((chain) => vertexOf(chain, { inputs: inputs.get(chain)!, targets, settings }))
   return { vertices, edges }
 }
 
@@ -159,7 +157,14 @@ function keySelectorsOf(inputs: readonly StreamInput[]): JobVertex['keySelectors
 
 function operatorOf(node: SettledNode, outputs: readonly OutputTarget[], settings: JobSettings): ChainedOperator {
   const { states } = node.node.spec
-  return { uid: node.uid, uidGiven: node.uidGiven, name: node.name, factory: factoryOf(node, settings), outputs, states }
+  return {
+    uid: node.uid,
+    uidGiven: node.uidGiven,
+    name: node.name,
+    factory: factoryOf(node, settings),
+    outputs,
+    states,
+  }
 }
 
 function factoryOf(node: SettledNode, settings: JobSettings): OperatorFactory {

@@ -63,6 +63,8 @@ export interface JobGraph {
 /** at-least-once: checkpoints block no channel, and records behind a barrier may be in the snapshot and come again (rule 13). */
 export type CheckpointMode = 'exactly-once' | 'at-least-once'
 
+export type OnUnknownCommit = 'stop' | 'assume committed'
+
 export interface JobSettings {
   readonly checkpointIntervalMs: number | undefined
   readonly checkpointMode: CheckpointMode
@@ -79,6 +81,8 @@ export interface JobSettings {
   readonly freezeRecords: boolean
   /** Deadline of commits before the job stops and asks (rule 23). */
   readonly commitDeadlineMs: number
+  /** What to do about a permitted transaction that the external system does not know (rule 23). */
+  readonly onUnknownCommit: OnUnknownCommit
   /** Deadline of a channel without progress on the wire (rule 10). */
   readonly channelDeadlineMs: number
 }

@@ -1,6 +1,6 @@
 // env.config: what a job says about its checkpoints, restarts and limits, with the defaults.
 
-import type { CheckpointMode, JobSettings, RestartStrategySettings } from './contract.ts'
+import type { CheckpointMode, JobSettings, OnUnknownCommit, RestartStrategySettings } from './contract.ts'
 import { jobError } from './errors.ts'
 
 /** Set in the job function: `env.config.checkpointIntervalMs = 5_000`. */
@@ -31,6 +31,11 @@ export interface JobConfig {
   freezeRecords: boolean
   /** How long a permitted commit is tried before the job stops and asks. Default 5 min. */
   commitDeadlineMs: number
+  /**
+   * When the external system does not know a transaction that is to be committed. Default stop: the job stops and asks, since its
+   * records may be lost. assume committed: for those who know that it was committed, as in a copy of a savepoint whose job did it.
+   */
+  onUnknownCommit: OnUnknownCommit
   /** How long a channel may be without progress before its attempt fails. Default 2 min. */
   channelDeadlineMs: number
   /** Of operators that do not set theirs. Default: what the command says, else 1. */
@@ -61,6 +66,7 @@ export function defaultConfig(): JobConfig {
     bufferTimeoutMs: 100,
     freezeRecords: true,
     commitDeadlineMs: 300_000,
+    onUnknownCommit: 'stop',
     channelDeadlineMs: 120_000,
     parallelism: undefined,
     maxParallelism: 128,
@@ -84,6 +90,7 @@ export function settingsOf(config: JobConfig, overrides: Partial<JobSettings> = 
   check('channelDeadlineMs', settings.channelDeadlineMs, { min: 1 })
   checkMaxParallelism('env.config.maxParallelism', maxParallelism)
   checkOneOf('checkpointMode', settings.checkpointMode, ['exactly-once', 'at-least-once'])
+  checkOneOf('onUnknownCommit', settings.onUnknownCommit, ['stop', 'assume committed'])
   checkOneOf('onCancellation', settings.onCancellation, ['retain', 'delete'])
   checkOneOf('failoverStrategy', settings.failoverStrategy, ['region', 'full'])
   checkRestartStrategy(settings.restartStrategy)

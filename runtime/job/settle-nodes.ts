@@ -30,8 +30,12 @@ export function settleNodes(nodes: readonly StreamNode[], options: SettleOptions
   const settled: SettledNode[] = []
   const uids = new Map<string, StreamNode>()
   for (const node of nodes) {
-    const { uid: given, name, parallelism = options.parallelism, maxParallelism = options.config.maxParallelism } =
-      node.options
+    const {
+      uid: given,
+      name,
+      parallelism = options.parallelism,
+      maxParallelism = options.config.maxParallelism,
+    } = node.options
     if (given === undefined && node.spec.stateful && !options.autoUid) throw jobError('MR-J03', `${place(node)}.`)
     const uid = given ?? generatedUid(node, settled, uids)
     if (!/^[A-Za-z0-9._-]{1,100}$/.test(uid)) throw jobError('MR-J05', `'${uid}' of ${place(node)}.`)

@@ -5,6 +5,7 @@ import { InvariantError, MillraceError } from '../base/errors.ts'
 import type { MetricGroup } from '../base/metrics.ts'
 import type { Committable } from '../checkpoint/contract.ts'
 import type { Committer } from '../connectors/contract.ts'
+import type { OnUnknownCommit } from '../job/contract.ts'
 import { operatorError } from './errors.ts'
 
 export interface CommitOptions {
@@ -14,6 +15,8 @@ export interface CommitOptions {
   readonly metrics: MetricGroup
   /** From the call on; also bounds an attempt that never answers. */
   readonly deadlineMs: number
+  /** When the external system does not know one of them: only the user may say that it was committed. */
+  readonly onUnknown: OnUnknownCommit
   /** For the error's text: which sink. */
   readonly sink: string
   /** Aborted when the task ends: nothing is retried then. */
@@ -33,6 +36,8 @@ export async function commitWithRetry(options: CommitOptions): Promise<void> {
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, pauseMaxMs)) {
     const outcome = await attempt(options, deadline - clock.nowMs())
     if (outcome.kind === 'committed') break
+    if (outcome.kind === 'failed' && isUnknown(outcome.cause) && options.onUnknown === 'assume committed')
+      return assumeCommitted(options)
     if (outcome.kind === 'failed' && isFinal(outcome.cause)) throw refusedError(options, outcome.cause)
     // Jitter: the subtasks of a sink lost the same server at the same moment and must not all come back at once.
     const jittered = pauseMs * (0.5 + random.next() / 2)
@@ -46,6 +51,19 @@ export async function commitWithRetry(options: CommitOptions): Promise<void> {
     if (outcome.kind === 'stopped' || (await pause(options, jittered)) === 'stopped') throw stoppedError(options)
   }
   options.metrics.add('commits_total', options.committables.length)
+}
+
+/** One of them is not known: those that are must be committed all the same, so each is asked for by itself. */
+async function assumeCommitted(options: CommitOptions): Promise<void> {
+  const [only] = options.committables
+  if (options.committables.length > 1) {
+    for (const committable of options.committables) await commitWithRetry({ ...options, committables: [committable] })
+    return
+  }
+  options.environment.log('warn', 'a transaction that is not known any more counts as committed, as the job was told', {
+    sink: options.sink,
+    transaction: only?.transaction,
+  })
 }
 
 type Outcome =
@@ -89,6 +107,11 @@ function pause(options: CommitOptions, delayMs: number): Promise<'over' | 'stopp
 /** An error that no repetition mends. One without a row in the table is a client's own, such as a broken connection: repeated. */
 function isFinal(cause: unknown): boolean {
   return cause instanceof InvariantError || (cause instanceof MillraceError && !cause.retry)
+}
+
+/** Of the connectors' table, as Committer.commit says. */
+function isUnknown(cause: unknown): boolean {
+  return cause instanceof MillraceError && cause.code === 'MR-N12'
 }
 
 function names(options: CommitOptions): string {

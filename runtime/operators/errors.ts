@@ -110,7 +110,8 @@ export const operatorErrors = {
     meaning: 'What a sink may commit was refused.',
     who: 'user',
     retry: false,
-    remedy: 'Mend the cause and give the same command again: what is permitted is committed before anything else runs.',
+    remedy:
+      'Mend the cause and give the same command again: what is permitted is committed before anything else runs. If you know that transactions which are not known any more were committed, give --assume-committed, or set onUnknownCommit.',
   },
   'MR-J70': {
     meaning: 'An asynchronous function did not answer within its timeout.',

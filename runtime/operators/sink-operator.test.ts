@@ -107,7 +107,7 @@ async function open(
   restored: readonly HarnessSnapshot[] = [],
   environment = manualEnvironment(),
 ): Promise<Opened> {
-  const operator = new SinkOperator(external.twoPhase(), { commitDeadlineMs: deadlineMs })
+  const operator = new SinkOperator(external.twoPhase(), { commitDeadlineMs: deadlineMs, onUnknownCommit: 'stop' })
   return { harness: await openHarness({ operator, restored, environment }), external, environment }
 }
 
@@ -225,7 +225,7 @@ describe('the sink operator', () => {
     const { harness, external } = await open()
     harness.process('a')
     const restored = [await harness.snapshot(id(1))]
-    const plain = new SinkOperator(external.plain(), { commitDeadlineMs: deadlineMs })
+    const plain = new SinkOperator(external.plain(), { commitDeadlineMs: deadlineMs, onUnknownCommit: 'stop' })
     await expect(openHarness({ operator: plain, restored })).rejects.toMatchObject({ code: 'MR-J63' })
   })
 

@@ -4,6 +4,7 @@ import { invariant } from '../base/errors.ts'
 import type { CheckpointId } from '../base/ids.ts'
 import type { Committable } from '../checkpoint/contract.ts'
 import type { Committer, Sink, SinkWriter } from '../connectors/contract.ts'
+import type { JobSettings } from '../job/contract.ts'
 import { commitWithRetry } from './commit-with-retry.ts'
 import type { OperatorContext, OperatorStatePart, StreamOperator } from './contract.ts'
 import { operatorError } from './errors.ts'
@@ -12,9 +13,11 @@ import { describe, userError } from './user-code.ts'
 /** Name of the writer's operator state. */
 export const WRITER_STATE = 'writer'
 
+export type SinkSettings = Pick<JobSettings, 'commitDeadlineMs' | 'onUnknownCommit'>
+
 export class SinkOperator implements StreamOperator {
   readonly #sink: Sink<unknown>
-  readonly #commitDeadlineMs: number
+  readonly #settings: SinkSettings
   #context!: OperatorContext
   #writer!: SinkWriter<unknown>
   #committer: Committer | undefined
@@ -27,9 +30,9 @@ export class SinkOperator implements StreamOperator {
   #endOfInput = false
   readonly #stop = new AbortController()
 
-  constructor(sink: Sink<unknown>, settings: { readonly commitDeadlineMs: number }) {
+  constructor(sink: Sink<unknown>, settings: SinkSettings) {
     this.#sink = sink
-    this.#commitDeadlineMs = settings.commitDeadlineMs
+    this.#settings = settings
   }
 
   async open(context: OperatorContext): Promise<void> {
@@ -134,7 +137,8 @@ export class SinkOperator implements StreamOperator {
       committables,
       environment: this.#context.environment,
       metrics: this.#context.metrics,
-      deadlineMs: this.#commitDeadlineMs,
+      deadlineMs: this.#settings.commitDeadlineMs,
+      onUnknown: this.#settings.onUnknownCommit,
       sink: this.#context.uid,
       stop: this.#stop.signal,
     })

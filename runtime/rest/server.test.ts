@@ -201,7 +201,12 @@ describe('the job', () => {
         },
       })
     }
-    history.observer.checkpointFailed?.({ id: checkpointId(22), kind: 'checkpoint', reason: 'expired', detail: 'after 10 ms' })
+    history.observer.checkpointFailed?.({
+      id: checkpointId(22),
+      kind: 'checkpoint',
+      reason: 'expired',
+      detail: 'after 10 ms',
+    })
     job.head = completeCheckpoint(job.head, { manifest: checkpointRef(9), retainedMax: 3, commitsPending: false })
     clock.advance(50)
     job.checkpoints = {

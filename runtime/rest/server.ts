@@ -38,6 +38,8 @@ export async function createRest(options: RestOptions): Promise<Rest> {
     requestTimeout: requestTimeoutMs,
     keepAliveTimeout: keepAliveTimeoutMs,
     forceCloseConnections: true,
+    // A path that is none never comes to a route.
+    frameworkErrors: (error, request, reply) => void answerError({ error, request, reply, log: options.log }),
   })
   app.server.maxConnections = connectionsMax
   app.server.unref()

@@ -129,6 +129,11 @@ export interface KeyedStateBackend {
   readonly last: KeyGroup
   /** Sets the key for all state handles and timers. Throws MR-R… on NaN or a non-key, and an InvariantError if its group is not in the range. */
   setKey(key: Key): void
+  /**
+   * Says that the records from `from` on come next, as far as the batch goes: a hint to fetch their keys' state from memory, which
+   * changes nothing and never throws. Returns for how many records it holds, 1 or more; to be asked again after those.
+   */
+  announce(values: readonly unknown[], from: number, keyOf: (value: unknown) => Key): number
   readonly currentKey: Key
   /** Gives the handle; the same name with another kind is MR-T…. Handles follow the current key. Call before restore is read, or any time after: unread restored state of that name is then decoded. */
   state<Handle>(descriptor: TypedDescriptor<Handle>): Handle

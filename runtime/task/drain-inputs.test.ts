@@ -7,7 +7,7 @@ import type { NumberedSplit } from '../connectors/numbered-source.ts'
 import { createReader, createWriter } from '../record/bytes.ts'
 import { MAX_WATERMARK } from '../record/element.ts'
 import { typeInfoOf } from '../record/type-info.ts'
-import type { Source, SourceReader } from '../connectors/contract.ts'
+import type { SourceReader } from '../connectors/contract.ts'
 import { MemoryFiles } from '../storage/memory-files.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
 import { FinishedInput } from './finished-input.ts'
@@ -20,6 +20,7 @@ function hostOf(): InputHost & { readonly watermarks: number[] } {
     watermarks,
     shouldStop: () => false,
     process: () => undefined,
+    announce: (values) => values.length,
     processSecond: () => undefined,
     advanceWatermark: (watermark) => watermarks.push(watermark),
     idleness: () => undefined,
@@ -61,7 +62,7 @@ function sourceInput() {
     },
   })
   const input = new SourceInput({
-    source: numbers as unknown as Source<unknown, unknown, unknown>,
+    source: numbers,
     strategy: { createGenerator: undefined },
     reader,
     newestKnown: checkpointId(0),
@@ -119,7 +120,7 @@ describe('a source that was idle (R16)', () => {
       close: () => undefined,
     }
     const input = new SourceInput({
-      source: numbers as unknown as Source<unknown, unknown, unknown>,
+      source: numbers,
       strategy: { createGenerator: undefined, idleAfterMs: 100 },
       reader,
       newestKnown: checkpointId(0),

@@ -29,6 +29,8 @@ export class GateInput implements TaskInput {
   #batch: RecordBatch | undefined
   #batchIsSecond = false
   #index = 0
+  /** Records of the batch before this one are announced. */
+  #announced = 0
   #openChannels: number
 
   constructor(options: GateInputOptions) {
@@ -51,6 +53,7 @@ export class GateInput implements TaskInput {
         this.#batch = item
         this.#batchIsSecond = this.#options.second[gate.lastChannel]!
         this.#index = 0
+        this.#announced = 0
       } else {
         this.#handle(item, gate.lastChannel)
         if (host.shouldStop()) return 'more'
@@ -93,6 +96,7 @@ export class GateInput implements TaskInput {
     let stopped = false
     // The place moves before the record is processed: one that fails the task is never processed twice by this attempt.
     while (index < values.length && !stopped) {
+      if (index >= this.#announced) this.#announced = index + host.announce(values, index, second ? 1 : 0)
       this.#index = index + 1
       if (second) host.processSecond(values[index], timestamps[index]!)
       else host.process(values[index], timestamps[index]!)

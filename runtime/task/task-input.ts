@@ -11,6 +11,8 @@ export type ReadOutcome = 'more' | 'nothing' | 'ended'
 export interface InputHost {
   /** Asked after every record: the budget is used up, mail waits, an output has no room, or timers must fire first. */
   shouldStop(): boolean
+  /** Records of an input that will be processed next (KeyedStateBackend.announce); returns for how many of them it holds, 1 or more. */
+  announce(values: readonly unknown[], from: number, input: 0 | 1): number
   process(value: unknown, timestamp: number): void
   /** A record of the operator's second input. */
   processSecond(value: unknown, timestamp: number): void

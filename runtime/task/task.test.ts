@@ -21,7 +21,8 @@ function send(subject: Subject, channel: number, ...items: (number | string)[]):
     else if (item.startsWith('watermark')) output.event({ kind: 'watermark', timestamp: Number(item.slice(10)) })
     else {
       const [word, id] = item.split(' ')
-      const halt = word === 'stop' || word === 'drain' ? { kind: 'savepoint' as const, halt: word as Halt } : {}
+      const halt: { kind?: 'savepoint'; halt?: Halt } =
+        word === 'stop' || word === 'drain' ? { kind: 'savepoint', halt: word } : {}
       output.event({ kind: 'barrier', barrier: { ...barrier(Number(id)), ...halt } })
     }
   }

@@ -215,6 +215,13 @@ export class Task implements InputHost {
     )
   }
 
+  announce(values: readonly unknown[], from: number, input: 0 | 1): number {
+    const { keyed, keySelectors } = this.#options
+    const keySelector = keySelectors[input]
+    if (keyed === undefined || keySelector === undefined) return values.length - from
+    return keyed.announce(values, from, keySelector)
+  }
+
   advanceWatermark(watermark: number): void {
     this.#timers.advanceTo(watermark)
   }

@@ -197,7 +197,9 @@ describe('a slot', () => {
       const items = await of.snapshots.write(1, encodeItems([of.encode(4)]))
       return {
         operators: {
-          numbers: { operatorState: { splits: [{ redistribution: 'split' as const, codec, items, count: 1, from: 0, to: 1 }] } },
+          numbers: {
+            operatorState: { splits: [{ redistribution: 'split' as const, codec, items, count: 1, from: 0, to: 1 }] },
+          },
         },
       }
     }

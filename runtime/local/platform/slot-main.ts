@@ -3,8 +3,6 @@
 
 import { flushCompileCache } from 'node:module'
 import { isMainThread, parentPort } from 'node:worker_threads'
-// What every job imports: a spare has it loaded before it is needed.
-import '../../api.ts'
 import { InvariantError, MillraceError, invariant } from '../../base/errors.ts'
 import { SnapshotDownloader } from '../../checkpoint/snapshot-reader.ts'
 import { SnapshotUploader } from '../../checkpoint/snapshot-writer.ts'

@@ -9,8 +9,8 @@ import type { DeepReadonly, ValueState } from '../../state/contract.ts'
 import { valueState } from '../../state/descriptors.ts'
 import { isEndless, keepsOrder } from '../job/shape.ts'
 import type { JobShape } from '../job/shape.ts'
-import { entrySchema, keyOf, numberedSchema, recordsRead } from './contract.ts'
-import type { Entry, Facts, Flow, FlowInputs, Numbered } from './contract.ts'
+import { entrySchema, keyOf, numberedSchema, recordsRead } from './flow.ts'
+import type { Entry, Facts, Flow, FlowInputs, Numbered } from './flow.ts'
 
 export const counted = {
   endings: ['bounded', 'bounded', 'bounded', 'quiet', 'cut', 'stopped', 'drained', 'cancelled'],

@@ -1,7 +1,7 @@
 // Every flow by its name.
 
 import type { FlowName } from '../job/shape.ts'
-import type { Flow } from './contract.ts'
+import type { Flow } from './flow.ts'
 import { asynchronous, connected, counter, timeToLive } from './counters.ts'
 import { countWindows, processingWindows, sessions } from './other-windows.ts'
 import { eventTimers, processingTimers } from './timers.ts'

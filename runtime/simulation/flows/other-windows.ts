@@ -6,8 +6,8 @@ import { checkMagic } from '../../connectors/sequence.ts'
 import type { OperatorStream } from '../../job/stream.ts'
 import { countTrigger, purging } from '../../operators/triggers.ts'
 import { globalWindow, sessionWindows, tumblingWindows } from '../../operators/window-assigner.ts'
-import { compareNames, entrySchema, keyOf, recordsRead, weightOf } from './contract.ts'
-import type { Entry, Facts, Flow, FlowInputs, NumberedKey } from './contract.ts'
+import { compareNames, entrySchema, keyOf, recordsRead, weightOf } from './flow.ts'
+import type { Entry, Facts, Flow, FlowInputs, NumberedKey } from './flow.ts'
 import { entryOf } from './windows.ts'
 
 const sums = {

@@ -5,8 +5,8 @@ import { LEDGER_MAGIC, checkMagic } from '../../connectors/sequence.ts'
 import type { OperatorStream } from '../../job/stream.ts'
 import { mapState, valueState } from '../../state/descriptors.ts'
 import { isEndless } from '../job/shape.ts'
-import { entrySchema, keyOf, splitOf } from './contract.ts'
-import type { Entry, Flow, FlowInputs } from './contract.ts'
+import { entrySchema, keyOf, splitOf } from './flow.ts'
+import type { Entry, Flow, FlowInputs } from './flow.ts'
 import { counted } from './counters.ts'
 
 export const eventTimers: Flow = {

@@ -7,8 +7,8 @@ import type { OperatorStream, Stream } from '../../job/stream.ts'
 import { tumblingWindows } from '../../operators/window-assigner.ts'
 import { mapState } from '../../state/descriptors.ts'
 import type { JobShape } from '../job/shape.ts'
-import { compareNames, entrySchema, keyOf, recordsRead, weightOf } from './contract.ts'
-import type { Entry, Facts, Flow, FlowInputs, Numbered } from './contract.ts'
+import { compareNames, entrySchema, keyOf, recordsRead, weightOf } from './flow.ts'
+import type { Entry, Facts, Flow, FlowInputs, Numbered } from './flow.ts'
 import { entryOf } from './windows.ts'
 
 const timed = {

@@ -6,8 +6,8 @@ import { LEDGER_MAGIC, checkMagic } from '../../connectors/sequence.ts'
 import type { OperatorStream } from '../../job/stream.ts'
 import { tumblingWindows } from '../../operators/window-assigner.ts'
 import { recordsOf } from '../job/shape.ts'
-import { entrySchema, keyOf, recordsRead, weightOf } from './contract.ts'
-import type { Entry, Facts, Flow, FlowInputs } from './contract.ts'
+import { entrySchema, keyOf, recordsRead, weightOf } from './flow.ts'
+import type { Entry, Facts, Flow, FlowInputs } from './flow.ts'
 
 export const windows: Flow = {
   endings: ['bounded', 'bounded', 'drained'],

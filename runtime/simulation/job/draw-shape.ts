@@ -43,7 +43,7 @@ const manySplits = [8, 12]
 export function drawShape(random: SeededRandom): JobShape {
   const flow = random.pick(names)
   const shape = drawAny(flow, random)
-  if (flow === 'windows' && random.chance(0.35)) return skewed(shape, random)
+  if (flow === 'windows' && random.chance(0.6)) return skewed(shape, random)
   return flow === 'event timers' && random.chance(0.5) ? overdue(shape, random) : shape
 }
 
@@ -208,7 +208,7 @@ function drawRescaling(idle: boolean, { source, sink, keyed }: Parallelism, rand
 /** Another job can begin at a savepoint where what the first had given out by then follows from what it had read, and no split has ended. */
 function drawSavepoints(flow: FlowName, ending: Ending, random: SeededRandom): Pick<JobShape, 'savepoints' | 'copied'> {
   const immediate = flows[flow].immediate && flow !== 'regions'
-  if (immediate && ending !== 'bounded' && ending !== 'cancelled' && random.chance(0.4))
+  if (immediate && ending !== 'bounded' && ending !== 'cancelled' && random.chance(0.6))
     return { savepoints: random.pick([1, 3]), copied: drawParallelism(false, random) }
   return { savepoints: random.pick([0, 0, 1, 3]), copied: undefined }
 }

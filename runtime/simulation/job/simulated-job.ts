@@ -4,7 +4,7 @@ import type { LedgerEntry } from '../../connectors/ledger.ts'
 import { restorePointOf } from '../../storage/head.ts'
 import type { Head, ManifestRef } from '../../storage/head-contract.ts'
 import { manualEnvironment } from '../../testkit/manual-clock.ts'
-import type { Facts } from '../flows/contract.ts'
+import type { Facts } from '../flows/flow.ts'
 import { flows } from '../flows/flows.ts'
 import type { SeededRandom } from '../random.ts'
 import type { World } from '../world.ts'
@@ -37,6 +37,7 @@ export class SimulatedJob {
   readonly #mayEnd: () => boolean
   readonly #rescaled: JobShape | undefined
   #open = false
+  #draining = false
   /** Once its end is written, once more for what that permits. */
   #finishing = false
 
@@ -130,12 +131,10 @@ export class SimulatedJob {
 
   #facts(region: number, cut: SavepointCut | undefined, entries: readonly LedgerEntry[]): Facts {
     const { shape, cluster } = this
-    const at =
-      ({ readOf }: SavepointCut) =>
-      (split: number) => {
-        const source = sourceOf(shape, region, split)
-        return readOf(source.uid, source.split)
-      }
+    const at = (cut: SavepointCut) => (split: number) => {
+      const source = sourceOf(shape, region, split)
+      return cut.readOf(source.uid, source.split)
+    }
     const { origin } = cluster
     return {
       shape,
@@ -162,7 +161,8 @@ export class SimulatedJob {
   get #mayRescale(): boolean {
     if (this.#rescaled === undefined || this.cluster.starts > 1 || this.#world.nowMs < this.shape.rescaledAtMs)
       return false
-    return this.cluster.history.completed.size > 0
+    // From where event time has ended nothing goes on.
+    return !this.#draining && this.cluster.history.completed.size > 0
   }
 
   #look(): void {
@@ -186,8 +186,10 @@ export class SimulatedJob {
       case 'cut':
         return shape.flow !== 'idle windows' || this.#isComplete ? cluster.suspend() : undefined
       case 'stopped':
+        return cluster.stop(false)
       case 'drained':
-        return cluster.stop(shape.ending === 'drained')
+        this.#draining = true
+        return cluster.stop(true)
       case 'cancelled':
         return cluster.cancel()
       default:

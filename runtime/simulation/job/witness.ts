@@ -3,7 +3,7 @@
 
 import type { Sink, SinkContext } from '../../connectors/contract.ts'
 import type { Attempt } from '../../base/ids.ts'
-import type { Entry } from '../flows/contract.ts'
+import type { Entry } from '../flows/flow.ts'
 import type { SimProcess } from '../process.ts'
 
 interface Life {

@@ -17,6 +17,8 @@ const faultsMs = 60_000
 const convergenceMs = 400_000
 /** How often it is looked whether there is a savepoint to begin another job from, virtual ms. */
 const copyLookMs = 50
+/** A savepoint that is not there by then will not come, virtual ms. */
+const copyMs = 20_000
 
 export const scenario: ScenarioModule['scenario'] = async (world: World): Promise<ScenarioResult> => {
   const random = world.random.split('scenario')
@@ -24,7 +26,9 @@ export const scenario: ScenarioModule['scenario'] = async (world: World): Promis
   world.tell(() => `shape: ${JSON.stringify(shape)}`)
   const jobs: SimulatedJob[] = []
   const mayEnd = (): boolean => enough() && (calm || world.nowMs >= mayEndFromMs)
-  const job = new SimulatedJob(world, { shape, mayEnd })
+  // What is to be copied runs until there is a savepoint, or none is to be expected any more.
+  const copied = (): boolean => shape.copied === undefined || jobs.length > 1 || world.nowMs > copyMs
+  const job = new SimulatedJob(world, { shape, mayEnd: () => mayEnd() && copied() })
   const { cluster } = job
   jobs.push(job)
   const services = [...cluster.services]

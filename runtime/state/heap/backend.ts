@@ -17,9 +17,11 @@ import type {
   Timers,
   TypedDescriptor,
 } from '../contract.ts'
+import { CellTable } from './cell-table.ts'
 import { createState, refuseOther } from './create-state.ts'
 import type { CreatedState } from './create-state.ts'
 import { Cursor } from './cursor.ts'
+import { Prefetch } from './prefetch.ts'
 import { readGroups, selectGroups } from './restore.ts'
 import { runSnapshot } from './snapshot.ts'
 import type { FrozenState, RunningSnapshot } from './snapshot.ts'
@@ -47,6 +49,7 @@ export class HeapKeyedState implements KeyedStateBackend {
   private readonly maxParallelism: number
   private readonly cursor: Cursor
   private readonly timerTable: TimerTable
+  private readonly prefetch: Prefetch
   private readonly states = new Map<string, CreatedState>()
   private unread: UnreadState[] = []
   private restored: number[] | undefined = undefined
@@ -69,6 +72,7 @@ export class HeapKeyedState implements KeyedStateBackend {
     })
     this.timerTable = new TimerTable(this.cursor, this.groupCount)
     this.timers = this.timerTable
+    this.prefetch = new Prefetch(options)
   }
 
   setKey(key: Key): void {
@@ -82,6 +86,10 @@ export class HeapKeyedState implements KeyedStateBackend {
       )
     }
     this.cursor.moveTo(key, mapKey, hash, group)
+  }
+
+  announce(values: readonly unknown[], from: number, keyOf: (value: unknown) => Key): number {
+    return this.prefetch.run(values, from, keyOf)
   }
 
   get currentKey(): Key {
@@ -100,6 +108,7 @@ export class HeapKeyedState implements KeyedStateBackend {
     const fresh = createState(descriptor, { cursor, groupCount, freeze: options.freeze ?? false, clock: options.clock })
     this.unread = this.loadUnread(this.unread, [fresh.table])
     this.states.set(descriptor.name, fresh)
+    if (fresh.table instanceof CellTable) this.prefetch.add(fresh.table)
     return fresh.handle as Handle
   }
 

@@ -9,13 +9,14 @@ export class GroupEntries<Entry extends { readonly key: Key }> {
   private readonly numbers = new NumberEntries<Entry>()
   private readonly others = new Map<MapKey, Entry>()
 
-  get size(): number {
-    return this.numbers.size + this.others.size
-  }
-
   /** `hash` is keyHash of the key, here and below. */
   get(key: MapKey, hash: number): Entry | undefined {
     return typeof key === 'number' ? this.numbers.get(key, hash) : this.others.get(key)
+  }
+
+  /** Of number keys only: NumberEntries.candidate. */
+  candidate(hash: number): Entry | undefined {
+    return this.numbers.candidate(hash)
   }
 
   set(key: MapKey, hash: number, entry: Entry): void {
@@ -33,7 +34,7 @@ export class GroupEntries<Entry extends { readonly key: Key }> {
    * are met.
    */
   *values(): Generator<Entry> {
-    yield* this.numbers.values()
     yield* this.others.values()
+    yield* this.numbers.values()
   }
 }

@@ -33,6 +33,16 @@ export class NumberEntries<Entry extends { readonly key: Key }> {
     return place < 0 ? undefined : this.entries[place]
   }
 
+  /** As get, without a look at the entry itself: it may be another key's of the same hash. */
+  candidate(hash: number): Entry | undefined {
+    const { hashes } = this
+    const wanted = storedHash(hash)
+    const mask = hashes.length - 1
+    let place = this.firstPlace(wanted)
+    while (hashes[place] !== wanted && hashes[place] !== 0) place = (place + 1) & mask
+    return this.entries[place]
+  }
+
   set(entry: Entry, hash: number): void {
     const known = this.placeOf(entry.key, hash)
     if (known >= 0) {
@@ -91,12 +101,13 @@ export class NumberEntries<Entry extends { readonly key: Key }> {
     entries[place] = entry
   }
 
-  /** New arrays, at most a third full. 250,000 entries, a group of 32 million keys, take about 5 ms. */
+  /** New arrays, at most two fifths full. */
   private rebuild(): void {
     const { hashes, entries } = this
     let capacity = CAPACITY_MIN
-    while ((this.size + 1) * 3 > capacity) capacity *= 2
+    while ((this.size + 1) * 5 > capacity * 2) capacity *= 2
     this.hashes = new Int32Array(capacity)
+    // oxlint-disable-next-line unicorn/no-new-array -- 7 to 9 times faster than Array.from, and records wait for it
     this.entries = new Array<Entry | undefined>(capacity).fill(undefined)
     this.shift = Math.clz32(capacity) + 1
     this.used = 0
