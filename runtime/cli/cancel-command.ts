@@ -58,7 +58,9 @@ async function ended(stored: StoredJob, world: LocalWorld): Promise<Head> {
     // In this order: who has gone wrote all that it would before.
     const { kind } = await contactJob(stored)
     const head = await headOf({ stored, world })
-    if (head !== undefined && head.end.kind !== 'none') return head
+    // While it is there it still makes the commits that it was permitted to make.
+    const isOver = head !== undefined && head.end.kind !== 'none'
+    if (isOver && (head.unconfirmed === undefined || kind === 'not running')) return head
     // It went before it wrote the end: nobody owns the job now.
     if (kind === 'not running') return cancelInHead(stored, world)
     if (performance.now() >= untilMs) throw commandError('MR-L35', `${stored.id} is to end.`)

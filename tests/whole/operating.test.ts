@@ -85,7 +85,9 @@ describe('a running job', () => {
 
       const late = await ask('savepoint', 'counting')
       expect(late).toMatchObject({ exitCode: 1, stdout: '' })
-      expect(late.stderr).toMatch(/^MR-L31 The job does not run\. counting is stopped\. Give its run command again/)
+      expect(late.stderr).toMatch(
+        /^MR-L31 The job does not run\. counting is stopped\. If it is just starting, ask again/,
+      )
       await expectExactRest(folder)
 
       const fork = await ask(...words, '--name', 'fork', '--from', 'kept/one')
