@@ -53,7 +53,8 @@ export function faultsIn(folder: string | undefined): PlannedFaults {
     },
     atClose: () => {
       // Last: the slot of another split may come to its end while this one meets its faults, and of two that fail together one is told.
-      if (beforeClose.every((name) => existsSync(`${folder}/${name}`)) && meet('close')) throw new Error('planned: close')
+      if (beforeClose.every((name) => existsSync(`${folder}/${name}`)) && meet('close'))
+        throw new Error('planned: close')
     },
     atSnapshot: () => {
       if (snapshotFails && meet('snapshot')) throw new Error('planned: snapshot')
