@@ -7,6 +7,7 @@ import { headKeeperOf, snapshotFolderIn } from '../local/local-jobs.ts'
 import { manifestView } from '../rest/job-views.ts'
 import { savepointRequest } from '../rest/resources.ts'
 import type { ManifestResource, SavepointMode, SavepointResource } from '../rest/resources.ts'
+import { drainedStopOf, savepointOfEnd } from '../storage/head.ts'
 import type { Head } from '../storage/head-contract.ts'
 import { commandError } from './errors.ts'
 import { contactJob } from './job-client.ts'
@@ -53,8 +54,8 @@ export async function orderSavepoint(order: SavepointOrder): Promise<ManifestRes
 
 /** Somebody else's request has stopped the job in this very way: what was asked for has happened. */
 async function stoppedByOther(order: SavepointOrder): Promise<ManifestResource | undefined> {
-  const end = (await headOf(order))?.end
-  const savepoint = end?.kind === 'stopped' ? end.savepoint : end?.kind === 'finished' ? end.drained : undefined
+  const head = await headOf(order)
+  const savepoint = head && savepointOfEnd(head.end)
   if (savepoint === undefined || order.mode !== (savepoint.drained === true ? 'drain' : 'stop')) return undefined
   return manifestView(savepoint, snapshotFolderIn(order.stored.storeFolder))
 }
@@ -106,7 +107,7 @@ export async function awaitEnd(order: SavepointOrder, savepoint: ManifestResourc
 /** A job that was drained is stopped until all is committed, and then finished. */
 function hasEnded({ end, unconfirmed }: Head): boolean {
   if (end.kind === 'none' || unconfirmed !== undefined) return false
-  return end.kind !== 'stopped' || end.savepoint.drained !== true
+  return drainedStopOf(end) === undefined
 }
 
 export async function headOf({ stored, world }: Pick<SavepointOrder, 'stored' | 'world'>): Promise<Head | undefined> {

@@ -2,7 +2,7 @@
 // aborted snapshots (R8), transactions that nobody holds (rule 24). Failing here costs space, never a record.
 
 import { within } from '../base/deadline.ts'
-import type { Environment } from '../base/environment.ts'
+import type { Clock, Environment } from '../base/environment.ts'
 import type { CheckpointId, Incarnation } from '../base/ids.ts'
 import { committablesOf } from '../checkpoint/assignment.ts'
 import { decodeManifest, objectsOf } from '../checkpoint/manifest.ts'
@@ -26,6 +26,12 @@ import { storeOf } from './restore.ts'
  * needed by nobody for ever: ids, attempts and names are never used again.
  */
 export const cleanupDeadlineMs = 300_000
+
+/** Throws MR-S01 after the deadline. */
+export function withinCleanup<T>(clock: Clock, call: Promise<T>): Promise<T> {
+  const late = () => storageError('MR-S01', `Cleaning up took longer than ${cleanupDeadlineMs} ms.`)
+  return within(clock, cleanupDeadlineMs, call, late)
+}
 
 export interface CleanupOptions {
   readonly store: ObjectStore
@@ -86,11 +92,10 @@ export class Cleanup {
   /** One at a time. */
   async #runWaiting(): Promise<void> {
     const { clock } = this.#options.environment
-    const late = () => storageError('MR-S01', `Cleaning up took longer than ${cleanupDeadlineMs} ms.`)
     for (let act = this.#waiting; act !== undefined && !this.#closed; act = this.#waiting) {
       this.#waiting = undefined
       try {
-        await within(clock, cleanupDeadlineMs, act(), late)
+        await withinCleanup(clock, act())
       } catch (error) {
         this.#warn(error)
       }

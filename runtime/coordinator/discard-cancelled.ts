@@ -2,9 +2,7 @@
 
 import { decodeManifest, objectsOf } from '../checkpoint/manifest.ts'
 import type { ObjectKey } from '../storage/contract.ts'
-import { within } from '../base/deadline.ts'
-import { storageError } from '../storage/errors.ts'
-import { cleanupDeadlineMs } from './cleanup.ts'
+import { withinCleanup } from './cleanup.ts'
 import { discardFiles } from '../storage/garbage.ts'
 import { discardCancelled, discarded } from '../storage/head.ts'
 import type { Head } from '../storage/head-contract.ts'
@@ -34,8 +32,7 @@ export async function discardAfterCancel(
       stillUsed: await pinnedObjects(options, head),
       environment,
     })
-    const late = () => storageError('MR-S01', `Cleaning up took longer than ${cleanupDeadlineMs} ms.`)
-    const gone = await within(environment.clock, cleanupDeadlineMs, deleting, late)
+    const gone = await withinCleanup(environment.clock, deleting)
     if (gone.length > 0) await keeper.amend((newest) => discarded(newest, gone))
   } catch (error) {
     environment.log('warn', 'the checkpoints of the cancelled job were not all deleted; the next command tries again', {

@@ -1,6 +1,7 @@
 // Whether a start can begin at a restore point that was asked for: found out before HEAD is written, so that what does not fit leaves
 // the job as it was.
 
+import { forEachBounded } from '../base/bounded.ts'
 import { within } from '../base/deadline.ts'
 import { MillraceError } from '../base/errors.ts'
 import { assignRestore, committablesOf } from '../checkpoint/assignment.ts'
@@ -56,12 +57,7 @@ async function refuseMissingFiles(sources: CheckSources, manifest: Manifest): Pr
   for (const { object, offset, length } of handlesOf(manifest)) {
     ends.set(object, Math.max(ends.get(object) ?? 0, offset + length))
   }
-  const waiting = ends.entries()
-  const askNext = async (): Promise<void> => {
-    // One iterator for all: each takes what nobody has taken.
-    for (const [object, end] of waiting) await refuseMissingFile(sources, object as ObjectKey, end)
-  }
-  await Promise.all(Array.from({ length: Math.min(questionsMax, ends.size) }, askNext))
+  await forEachBounded(ends, questionsMax, ([object, end]) => refuseMissingFile(sources, object as ObjectKey, end))
 }
 
 async function refuseMissingFile(sources: CheckSources, object: ObjectKey, end: number): Promise<void> {

@@ -4,6 +4,7 @@
 // A savepoint needs only its own folder, so that it can be copied (rule 18). A checkpoint needs nothing outside of the job's store (no
 // claim: the restore point belongs to somebody else) and nothing of a savepoint, which the user may take away.
 
+import { forEachBounded } from '../base/bounded.ts'
 import type { CheckpointId } from '../base/ids.ts'
 import type { SnapshotReader, SnapshotWriters, StateHandle, SubtaskSnapshot } from '../checkpoint/contract.ts'
 import type { CollectedSnapshot } from '../checkpoint/core-contract.ts'
@@ -39,13 +40,16 @@ export class SelfContained {
    */
   async of(collected: CollectedSnapshot): Promise<CollectedSnapshot> {
     const { id, kind } = collected
-    const snapshot = withEach(collected, (handle) => this.#known.get(nameOf(handle)) ?? handle)
+    const snapshot =
+      this.#known.size === 0 ? collected : withEach(collected, (handle) => this.#known.get(nameOf(handle)) ?? handle)
     const keep = mayReferTo(collected)
     const missing = new Map<string, ObjectHandle>()
     withEach(snapshot, (handle) => {
       if (!keep(handle.object)) missing.set(nameOf(handle), handle)
       return handle
     })
+    // Nearly always: what subtasks write goes where it belongs.
+    if (missing.size === 0) return snapshot
     const copied = await this.#copy(collected, missing)
     // Of a savepoint only itself may make use: it is the user's.
     if (kind === 'checkpoint') this.#pending.set(id, copied)
@@ -62,12 +66,9 @@ export class SelfContained {
     const { reader, writers } = this.#options
     const writer = writers.ofKind(kind)
     const copied: Copies = new Map()
-    const waiting = missing.entries()
-    const copyNext = async (): Promise<void> => {
-      // One iterator for all: each takes what nobody has taken.
-      for (const [name, handle] of waiting) copied.set(name, await writer.write(id, await reader.read(handle)))
-    }
-    await Promise.all(Array.from({ length: Math.min(copiesMax, missing.size) }, copyNext))
+    await forEachBounded(missing, copiesMax, async ([name, handle]) => {
+      copied.set(name, await writer.write(id, await reader.read(handle)))
+    })
     return copied
   }
 }

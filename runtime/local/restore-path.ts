@@ -6,6 +6,7 @@ import type { Manifest } from '../checkpoint/manifest.ts'
 import type { FileSystem } from '../storage/contract.ts'
 import { storageError } from '../storage/errors.ts'
 import { ForeignFiles } from '../storage/foreign-files.ts'
+import { savepointOfEnd } from '../storage/head.ts'
 import type { Head, ManifestRef } from '../storage/head-contract.ts'
 import { decodeHead } from '../storage/head-format.ts'
 import { attachLocalStores } from '../storage/local-stores.ts'
@@ -75,10 +76,10 @@ async function headAround(
 
 /** A checkpoint completed by the swap that permits it; of a savepoint only a stop with it, or a start from it, is such a swap. */
 function wasPermitted({ retained, end, restoredFrom }: Head, key: ManifestRef['path']): boolean {
+  const savepoint = savepointOfEnd(end)
   const points = [
     ...retained,
-    ...(end.kind === 'stopped' ? [end.savepoint] : []),
-    ...(end.kind === 'finished' && end.drained !== undefined ? [end.drained] : []),
+    ...(savepoint === undefined ? [] : [savepoint]),
     ...(restoredFrom.kind === 'manifest' ? [restoredFrom.manifest] : []),
   ]
   return points.some(({ path }) => path === key)

@@ -6,8 +6,8 @@ import type { CodecDescription, Key } from '../record/contract.ts'
 import { decodeKey, encodeKey } from '../record/key.ts'
 import type { DeepReadonly, MapState, StateDescriptor, TypedDescriptor } from '../state/contract.ts'
 import { stateError } from '../state/errors.ts'
-import { keepingOf } from '../state/heap/keeping.ts'
-import type { Keeping } from '../state/heap/keeping.ts'
+import { keepingOf, replacement } from '../state/keeping.ts'
+import type { Keeping } from '../state/keeping.ts'
 import type { OperatorContext, OperatorStatePart } from './contract.ts'
 
 /** Descriptors by the names under which the context gives their maps. */
@@ -130,9 +130,7 @@ class HeldBroadcastState implements MapState<EntryKey, unknown> {
     if (!this.#entries.has(key)) return
     const copy = this.#keeping.copy(this.#entries.get(key))
     const answer = change(copy)
-    if (answer instanceof Promise)
-      throw stateError('MR-T07', "mutate's function returned a promise; it must change the value before it returns.")
-    this.put(key, answer === undefined ? copy : answer)
+    this.put(key, answer === undefined ? copy : replacement(answer))
   }
 
   delete(key: EntryKey): void {

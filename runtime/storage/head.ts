@@ -282,11 +282,16 @@ export function countRestart(head: Head): Head {
 
 // ---- questions ----
 
+/** The savepoint that the job was stopped or drained with. */
+export function savepointOfEnd(end: HeadEnd): ManifestRef | undefined {
+  if (end.kind === 'stopped') return end.savepoint
+  return end.kind === 'finished' ? end.drained : undefined
+}
+
 /** Rule 2: S after stopped(S) and after a drain to S, else the newest manifest completed in HEAD's own start, else that start's `restoredFrom`. */
 export function restorePointOf(head: Head): RestorePoint {
-  if (head.end.kind === 'stopped') return { kind: 'manifest', manifest: head.end.savepoint }
-  if (head.end.kind === 'finished' && head.end.drained !== undefined)
-    return { kind: 'manifest', manifest: head.end.drained }
+  const savepoint = savepointOfEnd(head.end)
+  if (savepoint !== undefined) return { kind: 'manifest', manifest: savepoint }
   const newest = head.retained.findLast((manifest) => manifest.start === head.start)
   return newest === undefined ? head.restoredFrom : { kind: 'manifest', manifest: newest }
 }

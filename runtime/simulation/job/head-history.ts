@@ -1,5 +1,6 @@
 // Everything that HEAD ever was, and what must hold from one HEAD to the next whatever happens (rules 1, 2, 6, 7).
 
+import { drainedStopOf } from '../../storage/head.ts'
 import { decodeHead } from '../../storage/head-format.ts'
 import type { Head, ManifestRef } from '../../storage/head-contract.ts'
 import type { HeadStore, HeadVersion, SwapAnswer, VersionedHead } from '../../storage/contract.ts'
@@ -53,8 +54,7 @@ export class HeadHistory implements HeadStore {
     const risen = head.incarnation - before.incarnation
     if (risen !== 0 && risen !== 1) this.#fail(`the incarnation went from ${before.incarnation} to ${head.incarnation}`)
     if (head.start < before.start) this.#fail(`the start went from ${before.start} to ${head.start}`)
-    const drained = before.end.kind === 'stopped' && before.end.savepoint.drained === true
-    const mayFinish = drained && head.end.kind === 'finished'
+    const mayFinish = drainedStopOf(before.end) !== undefined && head.end.kind === 'finished'
     if (before.end.kind !== 'none' && head.end.kind !== before.end.kind && head.start === before.start && !mayFinish)
       this.#fail(`an end turned from ${before.end.kind} into ${head.end.kind}`)
   }

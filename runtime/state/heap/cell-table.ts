@@ -3,14 +3,14 @@
 import type { KeyedStateDescription } from '../../checkpoint/contract.ts'
 import type { ByteReader, ByteWriter, Key } from '../../record/contract.ts'
 import { keyHash } from '../../record/key-group.ts'
-import { decodeKey, encodeKey, keyCodec, mapKeyOf } from '../../record/key.ts'
+import { decodeKey, encodeKey, mapKeyOf } from '../../record/key.ts'
 import { entryOperation } from '../segment.ts'
 import type { BlockWriter, Pace } from '../segment.ts'
 import { ownKey, ownMapKey } from './cursor.ts'
 import type { Cursor } from './cursor.ts'
 import { GroupEntries } from './group-entries.ts'
-import { ENTRIES_BETWEEN_CHECKS, readPut, SavedEntries } from './table.ts'
-import type { EntryLoader, StateTable } from './table.ts'
+import { ENTRIES_BETWEEN_CHECKS, loaderBy, readPut, SavedEntries } from './table.ts'
+import type { StateTable } from './table.ts'
 import type { ValueFormat } from './value-format.ts'
 
 export class Cell {
@@ -148,12 +148,11 @@ export class CellTable implements StateTable, Cells {
     this.saved.moveTo(block, group)
   }
 
-  loaderOf(stored: KeyedStateDescription): { readonly load: EntryLoader } | { readonly refused: string } {
-    const keys = keyCodec.readerOf(stored.codecs.key)
-    if ('refused' in keys) return keys
-    const values = this.format.readerOf(stored)
-    if ('refused' in values) return values
-    return { load: (group, reader, count) => this.load(group, reader, count, values.decode) }
+  loaderOf(stored: KeyedStateDescription): ReturnType<StateTable['loaderOf']> {
+    const { description: today, format } = this
+    return loaderBy({ stored, today, format }, (group, reader, count, decode) =>
+      this.load(group, reader, count, decode),
+    )
   }
 
   private load(group: number, reader: ByteReader, count: number, decode: (reader: ByteReader) => unknown): void {

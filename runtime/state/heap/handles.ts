@@ -9,9 +9,9 @@ import type {
   ReducingState,
   ValueState,
 } from '../contract.ts'
-import { stateError } from '../errors.ts'
 import type { Cells } from './cell-table.ts'
-import type { Keeping } from './keeping.ts'
+import { replacement } from '../keeping.ts'
+import type { Keeping } from '../keeping.ts'
 import type { EntryKey, MapCell, MapTable } from './map-table.ts'
 
 export class HeapValueState implements ValueState<unknown> {
@@ -242,10 +242,4 @@ export function changed(
   if (texts !== undefined && next === changeable && texts.own(next)) return next
   table.renew = keeping.renew
   return keeping.keepChanged === undefined ? next : keeping.keepChanged(next)
-}
-
-function replacement(answer: unknown): unknown {
-  if (answer instanceof Promise)
-    throw stateError('MR-T07', "mutate's function returned a promise; it must change the value before it returns.")
-  return answer
 }

@@ -1,5 +1,6 @@
 // Reading keyed state back: which blocks, each exactly once, all checked before any is used.
 
+import { forEachBounded } from '../../base/bounded.ts'
 import { MillraceError } from '../../base/errors.ts'
 import type { KeyGroup } from '../../base/ids.ts'
 import type {
@@ -69,14 +70,9 @@ export async function readGroups(
   reader: SnapshotReader,
 ): Promise<RestoredGroup[]> {
   const restored: RestoredGroup[] = Array.from({ length: selected.length })
-  let next = 0
-  const readOn = async (): Promise<void> => {
-    while (next < selected.length) {
-      const index = next++
-      restored[index] = await readGroup(selected[index]!, uid, reader)
-    }
-  }
-  await Promise.all(Array.from({ length: READS_AT_ONCE }, readOn))
+  await forEachBounded(selected.entries(), READS_AT_ONCE, async ([index, group]) => {
+    restored[index] = await readGroup(group, uid, reader)
+  })
   return restored
 }
 

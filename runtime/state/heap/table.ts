@@ -3,6 +3,7 @@
 import type { KeyedStateDescription } from '../../checkpoint/contract.ts'
 import { createWriter } from '../../record/bytes.ts'
 import type { ByteReader, ByteWriter, Key } from '../../record/contract.ts'
+import { whyOtherKeys } from '../description.ts'
 import { stateError } from '../errors.ts'
 import { entryOperation } from '../segment.ts'
 import type { BlockWriter, Pace } from '../segment.ts'
@@ -31,6 +32,31 @@ export interface HeapTable {
 export interface StateTable extends HeapTable {
   /** In a list of its own: entries may come and go while somebody walks over it. */
   keysOf(group: number): readonly Key[]
+}
+
+/** What a format can read of the values stored then. */
+interface ValuesOf<Decode> {
+  readerOf(stored: KeyedStateDescription): { readonly decode: Decode } | { readonly refused: string }
+}
+
+/** loaderOf of a table of keys and values: `load` puts entries into it, with the reader of the values as they were stored. */
+export function loaderBy<Decode>(
+  {
+    stored,
+    today,
+    format,
+  }: {
+    readonly stored: KeyedStateDescription
+    readonly today: KeyedStateDescription
+    readonly format: ValuesOf<Decode>
+  },
+  load: (group: number, reader: ByteReader, count: number, decode: Decode) => void,
+): ReturnType<HeapTable['loaderOf']> {
+  const refused = whyOtherKeys(stored, today)
+  if (refused !== undefined) return { refused }
+  const values = format.readerOf(stored)
+  if ('refused' in values) return values
+  return { load: (group, reader, count) => load(group, reader, count, values.decode) }
 }
 
 /** Old bytes of entries that changed while a snapshot ran, by group. */

@@ -3,7 +3,7 @@
 
 import type { ListState, MapState } from '../contract.ts'
 import { changed } from './handles.ts'
-import type { Keeping } from './keeping.ts'
+import type { Keeping } from '../keeping.ts'
 import type { EntryKey } from './map-table.ts'
 import type { TimedCell, TimedCellTable } from './timed-cell-table.ts'
 import type { TimedMapTable } from './timed-map-table.ts'

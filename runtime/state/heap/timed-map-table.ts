@@ -3,15 +3,14 @@
 import type { KeyedStateDescription } from '../../checkpoint/contract.ts'
 import type { ByteReader, ByteWriter, Key } from '../../record/contract.ts'
 import { decodeKey, encodeKey, mapKeyOf } from '../../record/key.ts'
-import { whyOtherKeys } from '../description.ts'
 import { entryOperation } from '../segment.ts'
 import type { BlockWriter, Pace } from '../segment.ts'
 import { ownKey, ownMapKey } from './cursor.ts'
 import type { Cursor, MapKey } from './cursor.ts'
 import { checkEntryKey, MapCell } from './map-table.ts'
 import type { EntryKey } from './map-table.ts'
-import { ENTRIES_BETWEEN_CHECKS, readPut, SavedEntries } from './table.ts'
-import type { EntryLoader, StateTable } from './table.ts'
+import { ENTRIES_BETWEEN_CHECKS, loaderBy, readPut, SavedEntries } from './table.ts'
+import type { StateTable } from './table.ts'
 import type { TimedTableOptions } from './timed-cell-table.ts'
 import { EntryWalk, LOOKS_PER_USE } from './time-to-live.ts'
 import type { TimeToLive } from './time-to-live.ts'
@@ -233,12 +232,11 @@ export class TimedMapTable implements StateTable {
     this.saved.moveTo(block, group)
   }
 
-  loaderOf(stored: KeyedStateDescription): { readonly load: EntryLoader } | { readonly refused: string } {
-    const refused = whyOtherKeys(stored, this.description)
-    if (refused !== undefined) return { refused }
-    const values = this.format.readerOf(stored)
-    if ('refused' in values) return values
-    return { load: (group, reader, count) => this.load(group, reader, count, values.decode) }
+  loaderOf(stored: KeyedStateDescription): ReturnType<StateTable['loaderOf']> {
+    const { description: today, format } = this
+    return loaderBy({ stored, today, format }, (group, reader, count, decode) =>
+      this.load(group, reader, count, decode),
+    )
   }
 
   private load(group: number, reader: ByteReader, count: number, decode: TimedDecoder): void {

@@ -1,11 +1,12 @@
 // What happens to a value on its way into state.
 
-import { createReader, createWriter } from '../../record/bytes.ts'
-import type { Codec, TypeInfo } from '../../record/contract.ts'
-import { changedTextsOf } from '../changed-texts.ts'
-import type { ChangedTexts } from '../changed-texts.ts'
-import { deepFreeze } from '../deep-freeze.ts'
-import { mayHoldText, ownStrings, SMALL_MEMBERS_MAX } from '../own-strings.ts'
+import { createReader, createWriter } from '../record/bytes.ts'
+import type { Codec, TypeInfo } from '../record/contract.ts'
+import { changedTextsOf } from './changed-texts.ts'
+import type { ChangedTexts } from './changed-texts.ts'
+import { deepFreeze } from './deep-freeze.ts'
+import { stateError } from './errors.ts'
+import { mayHoldText, ownStrings, SMALL_MEMBERS_MAX } from './own-strings.ts'
 
 type Step = (value: unknown) => unknown
 
@@ -55,6 +56,13 @@ function copyBy(codec: Codec<unknown>): Step {
     // From a copy of the bytes: decoding may give views.
     return codec.decode(createReader(writer.take()))
   }
+}
+
+/** What the function given to `mutate` returned instead of changing its value. Throws MR-T07 for a promise. */
+export function replacement(answer: unknown): unknown {
+  if (answer instanceof Promise)
+    throw stateError('MR-T07', "mutate's function returned a promise; it must change the value before it returns.")
+  return answer
 }
 
 /** A codec whose values come out frozen. */
