@@ -15,16 +15,46 @@ export default defineConfig({
           include: [
             'runtime/**/*.test.ts',
             'crds/**/*.test.ts',
+            'operator/**/*.test.ts',
             'tests/tidy/**/*.test.ts',
             'bench/**/*.test.ts',
             'tests/golden/**/*.test.ts',
+            'e2e/**/*.test.ts',
           ],
           testTimeout: 20_000,
+          hookTimeout: 20_000,
         },
       },
       {
         ...shared,
-        test: { name: 'whole', include: ['tests/whole/**/*.test.ts'], testTimeout: 240_000, fileParallelism: false },
+        test: {
+          name: 'whole',
+          include: ['tests/whole/**/*.test.ts'],
+          testTimeout: 240_000,
+          hookTimeout: 240_000,
+          fileParallelism: false,
+        },
+      },
+      {
+        ...shared,
+        test: {
+          name: 'servers',
+          include: ['tests/servers/**/*.test.ts'],
+          testTimeout: 240_000,
+          hookTimeout: 300_000,
+          fileParallelism: false,
+        },
+      },
+      {
+        ...shared,
+        // Against a real API server, which is built once from Go modules.
+        test: {
+          name: 'kubernetes',
+          include: ['tests/kubernetes/**/*.test.ts'],
+          testTimeout: 240_000,
+          hookTimeout: 900_000,
+          fileParallelism: false,
+        },
       },
     ],
   },

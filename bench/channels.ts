@@ -137,7 +137,7 @@ function encodeAndDecode(type: TypeInfo<unknown>, records: readonly unknown[]): 
   if (taken < RECORDS) throw new Error(`took ${taken} records`)
 }
 
-function makeRecords(): readonly unknown[] {
+export function makeRecords(): readonly unknown[] {
   return Array.from({ length: 4000 }, (_, index) => ({
     auction: 1000 + (index % 700),
     bidder: 2000 + (index % 900),

@@ -13,6 +13,8 @@ export interface Figure {
   readonly peerValue?: number
   /** How many times better than the peer: above 1 is good, whatever the unit. */
   readonly ratio?: number
+  /** Of a time: when what was reached on the way, from where it is counted, in the figure's unit. */
+  readonly timeline?: Readonly<Record<string, number>>
 }
 
 /** A file in bench/ exports `run`. */

@@ -11,24 +11,36 @@ const names = readdirSync(new URL('.', import.meta.url))
   .map((file) => file.slice(0, -'.ts'.length))
   .toSorted()
 
-const { positionals: wanted, values } = parseArgs({
-  allowPositionals: true,
-  options: {
-    'warm-seconds': { type: 'string', default: '8' },
-    'measure-seconds': { type: 'string', default: '15' },
-    only: { type: 'string', default: '' },
-    keys: { type: 'string', default: '1000000' },
-  },
-})
-const unknown = wanted.filter((name) => !names.includes(name))
-if (wanted.length === 0 || unknown.length > 0) {
-  for (const name of unknown) console.error(`There is no benchmark ${name}.`)
-  console.error(`npm run bench -- <name> [...], with one of: ${names.join(', ')}`)
-  console.error(
-    'throughput, snapshot and recovery take --warm-seconds, --measure-seconds, --only <part of a case>, --keys',
-  )
+const usage = `npm run bench -- <name> [...], with one of: ${names.join(', ')}
+throughput, snapshot and recovery take --warm-seconds, --measure-seconds, --only <part of a case>, --keys`
+
+/** Ends with what is wrong, and how it is called. */
+function refuse(...problems: readonly string[]): never {
+  for (const text of [...problems, usage]) console.error(text)
   process.exit(2)
 }
+
+function words() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        'warm-seconds': { type: 'string', default: '8' },
+        'measure-seconds': { type: 'string', default: '15' },
+        only: { type: 'string', default: '' },
+        keys: { type: 'string', default: '1000000' },
+      },
+    })
+  } catch (error) {
+    return refuse((error as Error).message)
+  }
+}
+
+const { positionals: wanted, values } = words()
+const unknown = wanted.filter((name) => !names.includes(name))
+if (wanted.length === 0 || unknown.length > 0) refuse(...unknown.map((name) => `There is no benchmark ${name}.`))
+for (const name of ['warm-seconds', 'measure-seconds', 'keys'] as const)
+  if (!(Number(values[name]) > 0)) refuse(`--${name} takes a number above 0, not "${values[name]}".`)
 const options: MeasureOptions = {
   warmSeconds: Number(values['warm-seconds']),
   measureSeconds: Number(values['measure-seconds']),

@@ -28,5 +28,23 @@ export const metadata = z.looseObject({ name: resourceName, namespace: namespace
 /** Whoever raises it asks for something once; one that is there at creation asks for nothing. */
 export const nonce = z.int().nonnegative()
 
+/** Of a container. */
+export const imageName = z.string().regex(/^\S+$/, {
+  error: ({ input }) => `is ${JSON.stringify(input)}; an image's name is not empty and has no spaces`,
+})
+
 /** A storage address or path. */
 export const path = z.string().min(1)
+
+/**
+ * The folder of a snapshot as a person names it, and as status shows it: in a bucket, or on a volume, with the scheme or without. Without a
+ * backslash: CEL has it in a text of its own.
+ */
+export const SNAPSHOT_FOLDER = /^(s3:[/][/][^/ ]+[/][^ ]+|(file:[/][/])?[/][^ ]+)$/
+
+export const logLevel = z.enum(['debug', 'info', 'warn', 'error'])
+
+/** For a schema's meta data: what a refinement says, as the API server checks it (CEL). `message` begins as in problems.ts. */
+export function celRule(rule: string, message: string): { readonly 'x-kubernetes-validations': readonly object[] } {
+  return { 'x-kubernetes-validations': [{ rule, message }] }
+}

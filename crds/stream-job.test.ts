@@ -74,7 +74,6 @@ describe('a StreamJob', () => {
       stateBackend: { type: 'heap' },
       storage: {
         checkpoints: 's3://bucket/prefix',
-        savepoints: 's3://bucket/savepoints',
         s3: { endpoint: 'http://s3:9000', region: 'eu', forcePathStyle: true, credentialsSecret: 's3' },
       },
       restartStrategy: { type: 'exponential-delay', initialDelay: '500ms', jitter: 0 },
@@ -179,6 +178,12 @@ describe('a StreamJob is refused with the field and what it must be:', () => {
     ])
   })
 
+  it.each(['1e999999', '9'.repeat(31), '1e', '-1', '1 Gi', '1gi', '0x10', ''])('the amount %j', (memory) => {
+    expect(problems(withSpec({ worker: { resources: { limits: { memory } } } }))).toEqual([
+      'spec.worker.resources.limits.memory must be an amount, such as 500m, 2 or 512Mi',
+    ])
+  })
+
   it('a duration that is nothing where something is meant, or that no number holds', () => {
     expect(problems(withSpec({ checkpointing: { interval: '0s' } }))).toEqual([
       'spec.checkpointing.interval must be longer than nothing',
@@ -227,6 +232,37 @@ describe('a Savepoint', () => {
   it('names a job, and is kept unless it says otherwise', () => {
     const read = readDocument(savepoint, { ...document, spec: { job: { name: 'flights' } } })
     expect(read).toMatchObject({ kind: 'fits', object: { spec: { job: { name: 'flights' }, disposal: 'retain' } } })
+  })
+
+  const withPath = (path: string) => readDocument(savepoint, { ...document, spec: { job: { name: 'flights' }, path } })
+
+  it('may name the folder of one that exists, as status shows it', () => {
+    for (const path of [
+      's3://bucket/jobs/n/job/uid/objects/savepoint-7',
+      'file:///copies/mine',
+      '/mnt/jobs/savepoint-7',
+    ])
+      expect(withPath(path)).toMatchObject({ kind: 'fits', object: { spec: { path } } })
+  })
+
+  it.each([
+    'savepoint-7',
+    'latest',
+    's3://bucket',
+    's3://bucket/',
+    's3:///key',
+    'https://bucket/key',
+    '/',
+    '/a b',
+    ' /a',
+  ])('is refused with the path %j', (path) => {
+    expect(withPath(path)).toMatchObject({
+      problems: [
+        {
+          message: `spec.path is ${JSON.stringify(path)}; it must be the folder of a savepoint, such as s3://bucket/prefix/savepoint-7`,
+        },
+      ],
+    })
   })
 
   it('is refused without a job', () => {

@@ -3,25 +3,32 @@
 // of a number and a text, as a job in TypeScript would have it.
 
 import { defineJob, noWatermarks, valueState, z } from 'millrace'
-import type { DeepReadonly, KeyedProcessFunction, ValueState } from 'millrace'
+import type { KeyedProcessFunction, ValueState } from 'millrace'
 import type { TypedDescriptor } from '../../runtime/state/contract.ts'
 import { typeInfoOf } from '../../runtime/record/type-info.ts'
 import { Board, board, monotonicMs } from './board.ts'
 import { countSink } from './count-sink.ts'
 import { generatedSource } from './generated-source.ts'
 import { watchLoop } from './loop-watch.ts'
+import { mark, markLoaded, tellMainTimeline } from './timeline.ts'
+
+markLoaded()
 
 const args = z.object({ keys: z.int(), value: z.enum(['object', 'bytes']), beacon: z.string().optional() })
 
 export default defineJob({ name: 'keyed', args }, (env, { keys, value, beacon }) => {
+  if (beacon !== undefined) tellMainTimeline(beacon)
   env.config.freezeRecords = false
   env.config.checkpointIntervalMs = undefined
   env.config.restartStrategy = { type: 'fixed-delay', attempts: 1_000_000, delayMs: 0 }
   const source = generatedSource<number>({
     name: 'keys',
     output: typeInfoOf('key', z.int()),
-    createBlocks: () => (first, stride, count) =>
-      Array.from({ length: count }, (_, index) => keyOf(first + index * stride, keys)),
+    createBlocks: () => (first, stride, count) => {
+      const block: number[] = []
+      for (let n = first; block.length < count; n += stride) block.push(keyOf(n, keys))
+      return block
+    },
     timestampOf: (n) => n,
     end: undefined,
   })
@@ -52,8 +59,8 @@ function mixed(n: number): number {
 interface ValueForm<Value> {
   readonly state: TypedDescriptor<ValueState<Value>>
   readonly first: (key: number) => Value
-  readonly countUp: (value: Value) => void
-  readonly countOf: (value: DeepReadonly<Value>) => number
+  /** Gives the number that it has now. */
+  readonly countUp: (value: Value) => number
 }
 
 const valueBytes = 100
@@ -61,10 +68,7 @@ const valueBytes = 100
 const objectValue: ValueForm<{ count: number; payload: string }> = {
   state: valueState('counted', z.object({ count: z.int(), payload: z.string() })),
   first: (key) => ({ count: 0, payload: Buffer.from(bytesValue.first(key).subarray(8)).toString('hex', 0, 46) }),
-  countUp: (value) => {
-    value.count++
-  },
-  countOf: ({ count }) => count,
+  countUp: (value) => ++value.count,
 }
 
 /** A number of eight bytes, the highest first, and others. */
@@ -79,10 +83,8 @@ const bytesValue: ValueForm<Uint8Array> = {
     for (let at = 7; at >= 0; at--) {
       const next = (value[at]! + 1) & 255
       value[at] = next
-      if (next !== 0) return
+      if (next !== 0) break
     }
-  },
-  countOf: (value) => {
     let count = 0
     for (let at = 0; at < 8; at++) count = count * 256 + value[at]!
     return count
@@ -98,9 +100,14 @@ function update<Value>(
   let first = 0
   let count = 0
   let begun = false
+  let latest = 0
+  const countUp = (value: Value): void => {
+    latest = form.countUp(value)
+  }
   return {
     state: { counted: form.state },
     open({ task }) {
+      mark('restored')
       operators = Board.lane('operator', task.subtask)
       first = Board.lane('first', task.subtask)
       count = numbers[operators]!
@@ -109,13 +116,14 @@ function update<Value>(
     process(key, { state: { counted }, emit }) {
       if (!begun) {
         begun = true
+        mark('record')
         numbers[first] = monotonicMs()
       }
       if (counted.get() === undefined) counted.update(form.first(key))
-      counted.mutate(form.countUp)
+      counted.mutate(countUp)
       numbers[operators] = ++count
       if (shared.get('throw') !== 0) throwOnce(shared)
-      emit(form.countOf(counted.get()!))
+      emit(latest)
     },
   }
 }

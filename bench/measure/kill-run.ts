@@ -2,16 +2,18 @@
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Beacon } from '../jobs/count-sink.ts'
+import { readWhole } from '../jobs/timeline.ts'
+import type { Timeline } from '../jobs/timeline.ts'
 import { until } from './local-run.ts'
 
 const checkpointIntervalMs = 1_000
-/** From when the state is full until the kill: several checkpoints. */
+/** From a checkpoint of the full state, or from a recovery, until the kill: several checkpoints, and spare threads. */
 const beforeKillMs = 6_000
 
 export interface KillRequest {
@@ -20,8 +22,17 @@ export interface KillRequest {
   readonly rounds: number
 }
 
-/** Median time from the kill to the first record at a sink of the next process, ms. */
-export async function recoverFromKill({ keys, parallelism, rounds }: KillRequest): Promise<number> {
+export interface Recovery {
+  /** From the kill to the first record at a sink of the next process. */
+  readonly ms: number
+  /** Processor time of the next process until then. */
+  readonly cpuMs: number
+  /** From the kill to each step on the way there, ms; `exited`: the killed process is gone. */
+  readonly timeline: Timeline & { readonly exited: number }
+}
+
+/** The median of the rounds. */
+export async function recoverFromKill({ keys, parallelism, rounds }: KillRequest): Promise<Recovery> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-kill-'))
   const beaconFile = join(folder, 'beacon.json')
   const command = [
@@ -35,30 +46,39 @@ export async function recoverFromKill({ keys, parallelism, rounds }: KillRequest
     `--checkpoint-interval=${checkpointIntervalMs}`,
   ]
   const start = () => spawn(process.execPath, command, { stdio: ['ignore', 'ignore', 'inherit'] })
-  const beacon = (): Beacon | undefined =>
-    existsSync(beaconFile) ? (JSON.parse(readFileSync(beaconFile, 'utf8')) as Beacon) : undefined
-  const recoveries: number[] = []
+  const recoveries: Recovery[] = []
   let running = start()
+  const untilLit = (file: string, what: string): Promise<void> =>
+    until(() => {
+      if (running.exitCode !== null) throw new Error(`the job ended before ${what}`)
+      return existsSync(file)
+    }, what)
   try {
-    // Each key's first record counts 1; when one counts 2, all keys have been seen.
-    await until(() => beacon() !== undefined, 'the first record of the first process')
+    // Each key's first record counts 1; once one counts 2, all keys have been seen.
+    await untilLit(`${beaconFile}.kept`, 'a checkpoint of the full state')
     await sleep(beforeKillMs)
     for (let round = 0; round < rounds; round++) {
       rmSync(beaconFile)
       const killedAtMs = Date.now()
       running.kill('SIGKILL')
       await once(running, 'exit')
+      const exitedAtMs = Date.now()
       running = start()
-      await until(() => beacon() !== undefined, 'the first record after the kill')
-      const { firstAtMs, value } = beacon()!
+      await untilLit(beaconFile, 'the first record after the kill')
+      const { firstAtMs, value, timeline, cpuMs } = readWhole(beaconFile) as Beacon
       if (value < 2) throw new Error(`the first record after the kill counts ${value}: nothing was restored`)
-      recoveries.push(firstAtMs - killedAtMs)
+      const marks = { exited: exitedAtMs, ...(readWhole(`${beaconFile}.main`) as Timeline), ...timeline }
+      recoveries.push({ ms: firstAtMs - killedAtMs, cpuMs, timeline: since(killedAtMs, marks) })
       await sleep(beforeKillMs)
     }
   } finally {
-    running.kill('SIGKILL')
-    await once(running, 'exit')
+    if (running.kill('SIGKILL')) await once(running, 'exit')
     rmSync(folder, { recursive: true, force: true })
   }
-  return recoveries.toSorted((left, right) => left - right)[recoveries.length >> 1]!
+  return recoveries.toSorted((left, right) => left.ms - right.ms)[recoveries.length >> 1]!
+}
+
+function since<Marks extends object>(fromMs: number, marks: Marks): Marks {
+  const each = Object.entries(marks) as [string, number][]
+  return Object.fromEntries(each.map(([step, atMs]) => [step, Math.round(atMs - fromMs)])) as Marks
 }

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { quietBeforeSparesMs } from '../../runtime/local/platform/spare-threads.ts'
 import { serveChild } from './child-process.ts'
 import { until, withLocalJob } from './local-run.ts'
+import { median } from './median.ts'
 
 export interface RecoveryRequest {
   readonly keys: number
@@ -45,7 +46,3 @@ serveChild(({ keys, value, parallelism, rounds }: RecoveryRequest): Promise<Reco
     return { firstMs: median(first), allSubtasksMs: median(all) }
   }),
 )
-
-function median(values: readonly number[]): number {
-  return values.toSorted((left, right) => left - right)[values.length >> 1]!
-}

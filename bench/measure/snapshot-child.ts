@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { serveChild } from './child-process.ts'
 import { until, withLocalJob } from './local-run.ts'
 import type { RunningJob } from './local-run.ts'
+import { median } from './median.ts'
 
 export interface SnapshotRequest {
   readonly keys: number
@@ -75,8 +76,4 @@ async function watched({ board }: RunningJob, during: () => Promise<unknown>): P
     maxMs: Math.max(...board.values('stallMaxMs')),
     turnCpuMaxMs: Math.max(...board.values('turnCpuMaxMs')),
   }
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((left, right) => left - right)[values.length >> 1]!
 }

@@ -1,4 +1,4 @@
-// A call into the outside world that may never answer.
+// Waiting: for a call into the outside world that may never answer, and for a time.
 
 import type { Clock, Timer } from './environment.ts'
 
@@ -13,4 +13,9 @@ export async function within<T>(clock: Clock, deadlineMs: number, call: Promise<
   } finally {
     timer?.cancel()
   }
+}
+
+/** Resolves after so long. */
+export function pause(clock: Clock, ms: number): Promise<void> {
+  return new Promise((resolve) => void clock.timer(ms, resolve))
 }

@@ -51,5 +51,9 @@ export interface Environment {
   /** Faults planted on purpose so that the simulation can show that it catches them; empty in production. */
   readonly planted: ReadonlySet<PlantedFault>
   /** Structured log line. Never secrets. */
-  log(level: 'debug' | 'info' | 'warn' | 'error', message: string, fields?: Readonly<Record<string, unknown>>): void
+  readonly log: (
+    level: 'debug' | 'info' | 'warn' | 'error',
+    message: string,
+    fields?: Readonly<Record<string, unknown>>,
+  ) => void
 }

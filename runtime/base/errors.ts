@@ -41,6 +41,11 @@ export class InvariantError extends Error {
   override readonly name = 'InvariantError'
 }
 
+/** Whether time alone may mend it. An error without a row in the table, such as a client's broken connection, does not say: unknown is not no. */
+export function mayPass(error: unknown): boolean {
+  return !(error instanceof InvariantError) && (!(error instanceof MillraceError) || error.retry)
+}
+
 export function invariant(condition: unknown, message: string): asserts condition {
   if (!condition) throw new InvariantError(message)
 }

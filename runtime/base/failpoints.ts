@@ -21,6 +21,9 @@ export const failpointNames = [
   'coordinator.confirm.after',
   'coordinator.discard.before',
   'coordinator.discard.after',
+  'coordinator.adopt.before',
+  'coordinator.adopt.middle',
+  'coordinator.adopt.after',
   'task.finish',
   'task.close',
 ] as const

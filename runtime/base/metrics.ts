@@ -1,6 +1,6 @@
 // Metric names in one table; groups are handed to whoever counts.
 
-export const metricNames = [
+const metricNames = [
   'records_in_total',
   'records_out_total',
   'bytes_in_total',
@@ -16,6 +16,8 @@ export const metricNames = [
   'checkpoint_async_ms',
   'checkpoint_alignment_ms',
   'checkpoint_bytes',
+  'restore_bytes',
+  'restored_bytes_total',
   'frames_resent_total',
   'commits_total',
   'commit_retries_total',

@@ -15,6 +15,13 @@ export const plantedFaults = [
   'watermark-restored-too-high', // event time goes on from the largest watermark of the restored blocks, not the smallest (rule 27)
   'stop-barrier-leaks', // a task behind its stop barrier reads once more (rule 25)
   'item-dealt-twice', // at another parallelism an item of operator state goes to two subtasks
+  'reconcile-skipped', // a coordinator that takes readers over does not tell the enumerator what they own and have read (rule 20)
+  'given-up-adopted', // a slot is taken over that an earlier coordinator had given up, and whose work another has done since (rule 25)
+  'final-state-forgotten', // a coordinator that takes a finished subtask over forgets its final state (rules 19, 25)
+  'complete-repeated-too-high', // a coordinator that takes subtasks over permits commits up to the newest id that was ever given out (rules 3, 25)
+  'rescale-keeps-old-size', // a coordinator that takes over after a rescale in place builds the graph at the old size (rule 25)
+  'bound-readers-ignored', // readers that were taken over restart apart, and nobody gives their splits back (rule 20)
+  'stale-coordinator-terminates', // a worker forgets whom it has promised itself to, and an older coordinator ends its slots (rule 25)
 ] as const
 
 export type PlantedFault = (typeof plantedFaults)[number]

@@ -1,5 +1,6 @@
 // Whether a restore point fits a job graph. Each refusal names the operator and what to do; none is silent (style.md 15).
 
+import type { MillraceError } from '../base/errors.ts'
 import type { VertexId } from '../base/ids.ts'
 import type { JobGraph, JobVertex } from '../job/contract.ts'
 import type { RestoreOptions } from './assignment.ts'
@@ -7,7 +8,7 @@ import { checkpointError } from './errors.ts'
 import type { Manifest } from './manifest.ts'
 import { hasKeyedState, keyedStateNamesOf, stateNamesOf, transactionsOf } from './recorded-operators.ts'
 import type { RecordedOperator } from './recorded-operators.ts'
-import { refuseUnreadableState } from './state-fit.ts'
+import { unreadableStates } from './state-fit.ts'
 
 export interface Fit {
   readonly manifest: Manifest
@@ -19,36 +20,45 @@ export interface Fit {
 
 /** Returns the uids whose state is dropped as allowed. Throws MR-C10 to MR-C18, and MR-T02 or MR-T03 for keyed state that today's job cannot read. */
 export function refuseWhatDoesNotFit(fit: Fit): string[] {
-  const uids = givenUids(fit.graph)
-  refuseOtherMaxParallelism(fit)
-  refuseUnnamedTakeover(fit, uids)
-  refuseLostKeys(fit)
-  refuseNewDataForFinished(fit)
-  refuseUnreadableState(fit.graph, fit.recorded)
-  return refuseMissing(fit, uids)
+  const first = misfits(fit).next()
+  if (first.done !== true) throw first.value
+  return first.value
 }
 
+/** Everything that does not fit, the gravest first; at the end the uids whose state is dropped as allowed. */
+export function* misfits(fit: Fit): Misfits<string[]> {
+  const uids = yield* givenUids(fit.graph)
+  yield* otherMaxParallelism(fit)
+  yield* unnamedTakeover(fit, uids)
+  yield* lostKeys(fit)
+  yield* newDataForFinished(fit)
+  yield* unreadableStates(fit.graph, fit.recorded)
+  return yield* missing(fit, uids)
+}
+
+type Misfits<Result = void> = Generator<MillraceError, Result>
+
 /** By uid whether the job gave it. */
-function givenUids(graph: JobGraph): ReadonlyMap<string, boolean> {
+function* givenUids(graph: JobGraph): Misfits<ReadonlyMap<string, boolean>> {
   const uids = new Map<string, boolean>()
   for (const { uid, uidGiven, name } of graph.vertices.flatMap((vertex) => vertex.chain)) {
-    if (uids.has(uid)) throw checkpointError('MR-C13', `uid ${uid}, the second time at ${name}.`)
+    if (uids.has(uid)) yield checkpointError('MR-C13', `uid ${uid}, the second time at ${name}.`)
     uids.set(uid, uidGiven)
   }
   return uids
 }
 
 /** By operator and not by job: only key groups depend on the number, and each operator has its own. */
-function refuseOtherMaxParallelism({ manifest, graph, recorded }: Fit): void {
+function* otherMaxParallelism({ manifest, graph, recorded }: Fit): Misfits {
   for (const vertex of graph.vertices) {
     const keyed = keyedOperatorsOf(vertex, recorded)
     if (new Set(keyed.map(({ maxParallelism }) => maxParallelism)).size > 1) {
       const each = keyed.map(({ uid, maxParallelism }) => `${uid} ${maxParallelism}`).join(', ')
-      throw checkpointError('MR-C15', `Vertex ${vertex.name}: ${each}.`)
+      yield checkpointError('MR-C15', `Vertex ${vertex.name}: ${each}.`)
     }
     for (const { uid, maxParallelism } of keyed) {
       if (maxParallelism === vertex.maxParallelism) continue
-      throw checkpointError(
+      yield checkpointError(
         'MR-C10',
         `Operator ${uid} has ${vertex.maxParallelism}, ${describe(manifest)} has ${maxParallelism}.`,
       )
@@ -64,53 +74,51 @@ function keyedOperatorsOf(vertex: JobVertex, recorded: ReadonlyMap<string, Recor
 }
 
 /** Only the first operator of a vertex behind a keyBy has a backend that could read it. */
-function refuseLostKeys({ manifest, graph, recorded, finishedBefore }: Fit): void {
+function* lostKeys({ manifest, graph, recorded, finishedBefore }: Fit): Misfits {
   for (const { id, chain, keySelectors } of graph.vertices) {
     if (finishedBefore.has(id)) continue
     for (const [index, { uid, name }] of chain.entries()) {
       const names = keyedStateNamesOf(recorded.get(uid))
       if (names.length === 0 || (index === 0 && keySelectors.some((keySelector) => keySelector !== undefined))) continue
-      throw checkpointError('MR-C18', `Operator ${name} (uid ${uid}): ${describe(manifest)} has ${names.join(', ')}.`)
+      yield checkpointError('MR-C18', `Operator ${name} (uid ${uid}): ${describe(manifest)} has ${names.join(', ')}.`)
     }
   }
 }
 
-function refuseUnnamedTakeover({ graph, recorded }: Fit, uids: ReadonlyMap<string, boolean>): void {
+function* unnamedTakeover({ graph, recorded }: Fit, uids: ReadonlyMap<string, boolean>): Misfits {
   if (graph.settings.autoUid) return
   for (const [uid, given] of uids) {
     const operator = recorded.get(uid)
     if (given || operator === undefined) continue
     const names = [...stateNamesOf(operator), ...transactionsOf(operator)]
-    if (names.length > 0) throw checkpointError('MR-C14', `Operator ${uid}: ${names.slice(0, 5).join(', ')}.`)
+    if (names.length > 0) yield checkpointError('MR-C14', `Operator ${uid}: ${names.slice(0, 5).join(', ')}.`)
   }
 }
 
 /** A finished vertex has fired its last timers and forwarded its last watermark: whatever came now would be late and lost. */
-function refuseNewDataForFinished({ graph, finishedBefore }: Fit): void {
+function* newDataForFinished({ graph, finishedBefore }: Fit): Misfits {
   for (const { source, target } of graph.edges) {
     if (!finishedBefore.has(target) || finishedBefore.has(source)) continue
-    throw checkpointError('MR-C16', `Vertex ${target}, from ${source}.`)
+    yield checkpointError('MR-C16', `Vertex ${target}, from ${source}.`)
   }
 }
 
-function refuseMissing({ manifest, recorded, options }: Fit, uids: ReadonlyMap<string, boolean>): string[] {
+function* missing({ manifest, recorded, options }: Fit, uids: ReadonlyMap<string, boolean>): Misfits<string[]> {
   const dropped: string[] = []
   for (const operator of recorded.values()) {
     if (uids.has(operator.uid)) continue
     const transactions = transactionsOf(operator)
     if (transactions.length > 0 && !options.commitsConfirmed) {
       const some = transactions.slice(0, 3).join(', ')
-      throw checkpointError(
+      yield checkpointError(
         'MR-C12',
         `uid ${operator.uid} in ${describe(manifest)}: ${transactions.length} transactions (${some}).`,
       )
     }
     const names = stateNamesOf(operator)
     if (names.length === 0) continue
-    if (!options.allowNonRestoredState) {
-      throw checkpointError('MR-C11', `uid ${operator.uid} in ${describe(manifest)}, with ${names.join(', ')}.`)
-    }
-    dropped.push(operator.uid)
+    if (options.allowNonRestoredState) dropped.push(operator.uid)
+    else yield checkpointError('MR-C11', `uid ${operator.uid} in ${describe(manifest)}, with ${names.join(', ')}.`)
   }
   return dropped
 }

@@ -6,13 +6,14 @@
 //
 // What does not fit is refused before anything runs: nothing is dropped unasked, and transactions never (rules 19, 23; R13, R14, B19).
 
+import type { MillraceError } from '../base/errors.ts'
 import { subtaskIndex, taskKey } from '../base/ids.ts'
 import type { SubtaskIndex, TaskKey, VertexId } from '../base/ids.ts'
 import type { PlantedFault } from '../base/planted.ts'
 import type { OperatorStateShare, RestoredOperator, RestoredSubtask } from '../control/contract.ts'
 import type { JobGraph, JobVertex } from '../job/contract.ts'
 import { keyGroupRange } from '../record/key-group.ts'
-import { refuseWhatDoesNotFit } from './assignment-check.ts'
+import { misfits, refuseWhatDoesNotFit } from './assignment-check.ts'
 import type { Committable, KeyedSnapshot, KeyGroupHandle, OperatorSnapshot, SubtaskSnapshot } from './contract.ts'
 import type { EnumeratorSnapshot, Manifest } from './manifest.ts'
 import { shareOfLists } from './operator-state-share.ts'
@@ -76,6 +77,13 @@ export function assignRestore(manifest: Manifest, graph: JobGraph, options: Rest
     }
   }
   return { subtasks, finishedBefore, finals, enumerators, committablesWithoutWriter, dropped }
+}
+
+/** Everything for which assignRestore refuses, where it throws the first; [] when the restore point fits. */
+export function whyNotRestorable(manifest: Manifest, graph: JobGraph, options: RestoreOptions): MillraceError[] {
+  const recorded = recordedOperators(manifest)
+  const finishedBefore = finishedVertices(graph, recorded)
+  return [...misfits({ manifest, graph, recorded, finishedBefore, options })]
 }
 
 /** All transactions that a manifest holds, by uid: for a coordinator that only commits (rules 2, 23), and for the sweep (rule 24). */

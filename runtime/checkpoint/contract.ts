@@ -85,6 +85,8 @@ export interface SubtaskSnapshot {
   readonly syncMs: number
   readonly asyncMs: number
   readonly alignmentMs: number
+  /** From the coordinator's trigger to the first barrier, by the wall clocks of two hosts: for people only. Absent: unknown. */
+  readonly startDelayMs?: number
 }
 
 /** Uploads bytes of snapshots; many callers share an object (rule 18). */

@@ -117,15 +117,15 @@ class World {
   settle(well: boolean): void {
     const { outstanding } = this
     if (outstanding === undefined) return
-    this.outstanding = undefined
     const { type, id } = outstanding
+    // One that stays unclear waits on: the shell settles it (rule 4).
+    if (type === 'swap' && !well) return
+    this.outstanding = undefined
     if (type === 'manifest')
-      this.step(well ? { type: 'manifestWritten', id } : { type: 'manifestFailed', id, reason: 'store' })
-    else {
-      if (well) this.swapsWon.add(id)
-      this.step(well ? { type: 'swapWon', id } : { type: 'swapLost', id, reason: 'store' })
-      if (well) this.end(id, 'complete')
-    }
+      return this.step(well ? { type: 'manifestWritten', id } : { type: 'manifestFailed', id, reason: 'store' })
+    this.swapsWon.add(id)
+    this.step({ type: 'swapWon', id })
+    this.end(id, 'complete')
   }
 
   step(event: CheckpointEvent): void {

@@ -183,8 +183,6 @@ class Play {
         return [{ type: 'manifestFailed', id, reason }]
       case 'swap-won':
         return [{ type: 'swapWon', id }]
-      case 'swap-lost':
-        return [{ type: 'swapLost', id, reason }]
       case 'fenced':
         return [{ type: 'fenced' }]
       default:

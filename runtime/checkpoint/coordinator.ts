@@ -4,8 +4,9 @@
 //
 //   trigger ──▶ collecting ──all acknowledged──▶ writing ──manifest written──▶ swapping ──swap won──▶ complete
 //                   │                               │                             │
-//                   └─ declined, expired,           └─ manifest failed            └─ swap lost (settled: rule 4)
-//                      subtask lost, trigger failed           ╰─────────── aborted ───────────╯
+//                   └─ declined, expired,           └─ manifest failed            └─ fenced: everything stops
+//                      subtask lost, trigger failed          │
+//                                  ╰───────── aborted ───────╯
 //
 // notifyComplete, the permit to commit, comes only after the swap was won (rule 3): a coordinator that was overtaken, or one that dies
 // between the two, must not have let anybody commit what the next start does not know of.
@@ -64,8 +65,6 @@ const countsAsFailure: Readonly<Record<AbortReason, boolean>> = {
   expired: true,
   storage: true,
   'trigger failed': true,
-  subsumed: false,
-  cancelled: false,
   'subtask lost': false,
 }
 
@@ -156,7 +155,7 @@ class Machine implements CheckpointCoordinator {
       case 'savepointRequested':
         return this.#onRequest({ kind: 'savepoint', request: event.request, halt: event.halt }, nowMs)
       case 'checkpointRequested':
-        return this.#onRequest({ kind: 'checkpoint', request: event.request, halt: undefined }, nowMs)
+        return this.#onRequest({ kind: 'checkpoint', request: event.request, halt: event.halt }, nowMs)
       case 'acknowledged':
         return this.#onAcknowledged(event.id, event)
       case 'declined':
@@ -180,9 +179,6 @@ class Machine implements CheckpointCoordinator {
         return this.#abort('storage', event.reason, nowMs)
       case 'swapWon':
         return this.#complete(this.#expectPhase(event.id, 'swapping'), nowMs)
-      case 'swapLost':
-        this.#expectPhase(event.id, 'swapping')
-        return this.#abort('storage', event.reason, nowMs)
       case 'fenced':
         this.#fenced = true
         this.#pending = undefined
@@ -330,7 +326,7 @@ class Machine implements CheckpointCoordinator {
       if (!this.#commitsBeforeSwap(pending)) this.#actions.push({ type: 'notifyComplete', id: pending.id })
     }
     this.#answer(pending.request, 'completed', pending.id, `in ${nowMs - pending.triggeredAtMs} ms`)
-    // The job has ended with it; the shell takes the tasks down.
+    // The job has ended with it, or goes on in new attempts; the shell takes the tasks down.
     if (pending.halt !== undefined) this.#allRunning = false
   }
 

@@ -35,7 +35,7 @@ export interface CollectedSnapshot {
   readonly triggeredAtMs: number
   readonly subtasks: ReadonlyMap<TaskKey, { readonly task: TaskId; readonly snapshot: SubtaskSnapshot }>
   readonly request: RequestId | undefined
-  /** A savepoint to stop with. */
+  /** Its subtasks stand still behind it. */
   readonly halt?: Halt | undefined
 }
 
@@ -47,7 +47,8 @@ export type CheckpointEvent =
   | { readonly type: 'tick' }
   /** `halt`: to stop with (rule 3). */
   | { readonly type: 'savepointRequested'; readonly request: RequestId; readonly halt?: Halt }
-  | { readonly type: 'checkpointRequested'; readonly request: RequestId | undefined }
+  /** `halt`: subtasks stop behind it, to go on elsewhere or at another size (rule 25). */
+  | { readonly type: 'checkpointRequested'; readonly request: RequestId | undefined; readonly halt?: Halt }
   | {
       readonly type: 'acknowledged'
       readonly id: CheckpointId
@@ -69,10 +70,9 @@ export type CheckpointEvent =
   | { readonly type: 'triggerFailed'; readonly id: CheckpointId; readonly reason: string }
   | { readonly type: 'manifestWritten'; readonly id: CheckpointId }
   | { readonly type: 'manifestFailed'; readonly id: CheckpointId; readonly reason: string }
+  /** The only good end of a swap: the shell settles an unclear one first (rule 4), and one that did not land has met another owner. */
   | { readonly type: 'swapWon'; readonly id: CheckpointId }
-  /** The swap is settled and did not land (not: unclear; the shell settles first, rule 4). */
-  | { readonly type: 'swapLost'; readonly id: CheckpointId; readonly reason: string }
-  /** Another incarnation owns HEAD: everything stops. */
+  /** Another incarnation owns HEAD, or somebody else has ended this start: everything stops. */
   | { readonly type: 'fenced' }
 
 export type CheckpointAction =
@@ -101,7 +101,7 @@ export type CheckpointAction =
       readonly reason: AbortReason
       readonly detail: string
     }
-  /** A savepoint to stop with will not be: subtasks behind its barrier have halted, and all must restart (rule 25). */
+  /** A snapshot to stop with will not be: subtasks behind its barrier have halted, and all must restart (rule 25). */
   | { readonly type: 'restartHalted'; readonly id: CheckpointId; readonly detail: string }
   | { readonly type: 'writeManifest'; readonly snapshot: CollectedSnapshot }
   /** Complete it: swap HEAD under the own incarnation. */
@@ -122,14 +122,7 @@ export type CheckpointAction =
   | { readonly type: 'wakeIn'; readonly delayMs: number }
   | { readonly type: 'failJob'; readonly reason: string }
 
-export type AbortReason =
-  | 'declined'
-  | 'expired'
-  | 'subsumed'
-  | 'subtask lost'
-  | 'storage'
-  | 'cancelled'
-  | 'trigger failed'
+export type AbortReason = 'declined' | 'expired' | 'subtask lost' | 'storage' | 'trigger failed'
 
 /** Source of ids: strictly rising within the block that HEAD reserved. */
 export interface CheckpointIds {

@@ -20,7 +20,7 @@ import { manifestSchema } from './manifest-schema.ts'
 export { objectsOf, objectsOfSnapshot } from './manifest-objects.ts'
 
 /** Readers accept this version and the one before. */
-export const MANIFEST_FORMAT = 1
+const MANIFEST_FORMAT = 1
 const oldestReadableFormat = 1
 
 export interface Manifest {

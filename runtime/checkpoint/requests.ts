@@ -28,7 +28,7 @@ export class RequestQueue {
     const { request } = entry
     const repeated =
       request === undefined
-        ? this.#waiting.some((waiting) => waiting.request === undefined)
+        ? this.#waiting.some((waiting) => waiting.request === undefined && waiting.halt === entry.halt)
         : this.#taken.has(request) ||
           this.#answered.has(request) ||
           this.#waiting.some((waiting) => waiting.request === request)
@@ -38,7 +38,7 @@ export class RequestQueue {
     return 'added'
   }
 
-  /** Savepoints first, else in the order of arrival. */
+  /** Savepoints first (rule 15), else in the order of arrival. */
   get next(): WaitingRequest | undefined {
     return this.#waiting.find((entry) => entry.kind === 'savepoint') ?? this.#waiting[0]
   }

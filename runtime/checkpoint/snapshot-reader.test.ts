@@ -3,12 +3,12 @@ import { describe, expect, it } from 'vitest'
 import { checkpointId } from '../base/ids.ts'
 import { storageError } from '../storage/errors.ts'
 import { MemoryObjectStore } from '../storage/memory-store.ts'
-import { checkpointDataKey } from '../storage/paths.ts'
+import { snapshotDataKey } from '../storage/paths.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
 import type { ManualEnvironment } from '../testkit/manual-clock.ts'
 import { READ_DEADLINE_MS, READ_TRIES_MAX, SnapshotDownloader } from './snapshot-reader.ts'
 
-const key = checkpointDataKey(checkpointId(7), 'data')
+const key = snapshotDataKey(checkpointId(7), 'checkpoint', 'data')
 const content = new TextEncoder().encode('header|the state|')
 const handle = { kind: 'object', object: key, offset: 7, length: 9, crc: crc32('the state') } as const
 

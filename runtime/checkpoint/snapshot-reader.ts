@@ -1,7 +1,7 @@
 // Reads state by its handle, and gives nothing that differs from what was written.
 
 import { crc32 } from 'node:zlib'
-import { within } from '../base/deadline.ts'
+import { pause, within } from '../base/deadline.ts'
 import type { Environment } from '../base/environment.ts'
 import { InvariantError, MillraceError } from '../base/errors.ts'
 import type { ForeignObjects, ObjectKey, ObjectStore } from '../storage/contract.ts'
@@ -12,7 +12,7 @@ import { snapshotError } from './snapshot-errors.ts'
 /** Tries per read, the first included; a flipped bit on the wire or a hiccup of the store passes, damage does not. */
 export const READ_TRIES_MAX = 5
 /** Before the second try; doubles for each further one. */
-export const READ_BACKOFF_MS = 200
+const READ_BACKOFF_MS = 200
 /** One answer of the store. */
 export const READ_DEADLINE_MS = 60_000
 
@@ -51,7 +51,7 @@ export class SnapshotDownloader implements SnapshotReader {
         tries,
         error: answer.error.message,
       })
-      await this.#pause(READ_BACKOFF_MS * 2 ** (tries - 1))
+      await pause(this.#environment.clock, READ_BACKOFF_MS * 2 ** (tries - 1))
     }
   }
 
@@ -78,10 +78,6 @@ export class SnapshotDownloader implements SnapshotReader {
         : this.#store.readRange(parseObjectKey(object), offset, length)
     const late = () => new Error(`no answer within ${READ_DEADLINE_MS} ms`)
     return within(this.#environment.clock, READ_DEADLINE_MS, call, late)
-  }
-
-  #pause(delayMs: number): Promise<void> {
-    return new Promise((resolve) => this.#environment.clock.timer(delayMs, resolve))
   }
 }
 

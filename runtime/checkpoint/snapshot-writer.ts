@@ -18,7 +18,7 @@ export const OBJECT_OPEN_MS = 50
 /** … or as soon as it has this many. Larger state gets an object of its own. */
 export const OBJECT_BYTES_MAX = 8 * 1024 * 1024
 /** State up to here may be inlined: below, a request to the store costs more than the bytes. */
-export const INLINE_BYTES_MAX = 1024
+const INLINE_BYTES_MAX = 1024
 /** Base64 characters inlined in one snapshot by all its writers together: leaves a quarter of the manifest's 1 MiB for the rest. */
 export const INLINE_CHARACTERS_TOTAL_MAX = 768 * 1024
 /** Uploads at the same time per writer; more would only share the same bandwidth and hold more memory. */

@@ -1,6 +1,7 @@
 // Whether the keyed state of a restore point can be read as the job declares it today: asked before anything runs, so that no record is
 // processed by the rest of a job whose state will be refused. Each backend asks again when it restores (state/heap/unread.ts).
 
+import type { MillraceError } from '../base/errors.ts'
 import type { JobGraph } from '../job/contract.ts'
 import type { StateDescriptor } from '../state/contract.ts'
 import { whyUnreadable } from '../state/description.ts'
@@ -8,24 +9,31 @@ import { stateError, unreadableState } from '../state/errors.ts'
 import type { KeyedStateDescription } from './contract.ts'
 import type { RecordedOperator } from './recorded-operators.ts'
 
-/** Throws MR-T02 naming operator, state and what differs, or MR-T03 for a damaged description. State that nobody declares fits. */
-export function refuseUnreadableState(graph: JobGraph, recorded: ReadonlyMap<string, RecordedOperator>): void {
+/** MR-T02 naming operator, state and what differs, or MR-T03 for a damaged description; each of them. State that nobody declares fits. */
+export function* unreadableStates(
+  graph: JobGraph,
+  recorded: ReadonlyMap<string, RecordedOperator>,
+): Generator<MillraceError, void> {
   for (const { uid, states = [] } of graph.vertices.flatMap((vertex) => vertex.chain)) {
     const operator = recorded.get(uid)
     if (operator === undefined) continue
-    for (const today of states) for (const stored of storedUnder(today, operator)) refuse(uid, stored, today)
+    for (const today of states) {
+      for (const stored of storedUnder(today, operator)) {
+        const refusal = refusalOf(uid, stored, today)
+        if (refusal !== undefined) yield refusal
+      }
+    }
   }
 }
 
-function refuse(uid: string, stored: KeyedStateDescription, today: StateDescriptor): void {
+function refusalOf(uid: string, stored: KeyedStateDescription, today: StateDescriptor): MillraceError | undefined {
   const { name } = today
-  let why: string | undefined
   try {
-    why = whyUnreadable(stored, today)
+    const why = whyUnreadable(stored, today)
+    return why === undefined ? undefined : unreadableState({ uid, name, why })
   } catch (cause) {
-    throw stateError('MR-T03', `Operator '${uid}', state '${name}': its description.`, cause)
+    return stateError('MR-T03', `Operator '${uid}', state '${name}': its description.`, cause)
   }
-  if (why !== undefined) throw unreadableState({ uid, name, why })
 }
 
 /** Each form once in which the subtasks stored it: hundreds of them stored it in the same one. */

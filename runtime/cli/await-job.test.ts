@@ -16,7 +16,7 @@ import { TestJob, savepointRef, testGraph } from '../rest/test-job.ts'
 import { close, completeSavepoint, failSavepoint, requestSavepoint } from '../storage/head.ts'
 import type { Head } from '../storage/head-contract.ts'
 import { localStoreFolder } from '../storage/paths.ts'
-import { orderSavepoint } from './await-job.ts'
+import { orderSnapshot } from './await-job.ts'
 import { contactJob } from './job-client.ts'
 
 const request = requestId('r1')
@@ -50,7 +50,10 @@ async function running(instance: string, job: TestJob = new TestJob()) {
     graph: testGraph,
     history: new JobHistory(environment.clock),
     instance,
-    token: 'token',
+    tokens: { owner: 'token' },
+    listen: { host: '127.0.0.1', port: 0 },
+    identified: false,
+    pings: {},
     readHead: async () => job.head,
     locate: ({ path }) => path,
     clock: environment.clock,
@@ -111,7 +114,7 @@ describe('whether a job runs', () => {
 
 describe('waiting for a savepoint', () => {
   const order = (timeoutMs = 60_000) =>
-    orderSavepoint({ stored, world, mode: 'savepoint', request: 'r1', timeoutMs }).catch(
+    orderSnapshot({ stored, world, wish: { mode: 'savepoint' }, request: 'r1', timeoutMs }).catch(
       (error: Error) => error.message,
     )
 

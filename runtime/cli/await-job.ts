@@ -5,86 +5,86 @@ import { requestId } from '../base/ids.ts'
 import type { LocalWorld, StoredJob } from '../local/local-jobs.ts'
 import { headKeeperOf, snapshotFolderIn } from '../local/local-jobs.ts'
 import { manifestView } from '../rest/job-views.ts'
-import { savepointRequest } from '../rest/resources.ts'
-import type { ManifestResource, SavepointMode, SavepointResource } from '../rest/resources.ts'
+import type { ManifestResource } from '../rest/resources.ts'
 import { drainedStopOf, savepointOfEnd } from '../storage/head.ts'
 import type { Head } from '../storage/head-contract.ts'
 import { commandError } from './errors.ts'
 import { contactJob } from './job-client.ts'
+import { snapshotCall, snapshotState, subjects } from './snapshot-request.ts'
+import type { SnapshotState, SnapshotWish } from './snapshot-request.ts'
 
 const pollMs = 100
 
-export interface SavepointOrder {
+export interface SnapshotOrder {
   readonly stored: StoredJob
   readonly world: LocalWorld
-  readonly mode: SavepointMode
+  readonly wish: SnapshotWish
   /** undefined: a new one. */
   readonly request: string | undefined
   readonly timeoutMs: number
 }
 
-/** The savepoint. Throws MR-L31 when the job does not run, MR-L33 when it was refused or has failed, MR-L35 after the timeout. */
-export async function orderSavepoint(order: SavepointOrder): Promise<ManifestResource> {
-  const { stored, world, mode, timeoutMs } = order
+/** The snapshot. Throws MR-L31 when the job does not run, MR-L33 when it was refused or has failed, MR-L35 after the timeout. */
+export async function orderSnapshot(order: SnapshotOrder): Promise<ManifestResource> {
+  const { stored, world, wish, timeoutMs } = order
   const request = order.request ?? world.environment.random.id()
+  const subject = subjects[wish.mode]
   const untilMs = performance.now() + timeoutMs
   const contact = await contactJob(stored)
   if (contact.kind === 'not running') throw await notRunning(order)
-  let known: SavepointResource | undefined =
-    mode === 'savepoint'
-      ? await contact.client.post('/v1/savepoints', savepointRequest, { request })
-      : await contact.client.post('/v1/stop', savepointRequest, { drain: mode === 'drain', request })
+  const { client } = contact
+  const { path, answerPath, schema, body } = snapshotCall(wish, request)
+  let answer = await client.post(path, schema, body)
   for (;;) {
-    if (known?.state === 'completed') return known.savepoint
-    if (known?.state === 'failed') {
+    const known = answer === undefined ? await fromHead(order, request) : snapshotState(answer)
+    if (known?.state === 'completed') return known.snapshot
+    if (known?.state === 'failed' || known?.state === 'ended') {
       const stoppedWith = await stoppedByOther(order)
       if (stoppedWith !== undefined) return stoppedWith
-      throw commandError('MR-L33', `${subjects[mode]}: ${known.detail}.`)
+      throw commandError('MR-L33', `${subject}: ${known.detail}.`)
     }
     if (performance.now() >= untilMs)
       throw commandError(
         'MR-L35',
-        `${subjects[mode]} was asked for under the request id ${request}; --request ${request} waits for the same one.`,
+        `${subject} was asked for under the request id ${request}; --request ${request} waits for the same one.`,
       )
     await pause()
-    known =
-      (await contact.client.get(`/v1/savepoints/${request}`, savepointRequest)) ?? (await fromHead(order, request))
+    answer = await client.get(answerPath, schema)
   }
 }
 
 /** Somebody else's request has stopped the job in this very way: what was asked for has happened. */
-async function stoppedByOther(order: SavepointOrder): Promise<ManifestResource | undefined> {
+async function stoppedByOther(order: SnapshotOrder): Promise<ManifestResource | undefined> {
   const head = await headOf(order)
   const savepoint = head && savepointOfEnd(head.end)
-  if (savepoint === undefined || order.mode !== (savepoint.drained === true ? 'drain' : 'stop')) return undefined
+  if (savepoint === undefined || order.wish.mode !== (savepoint.drained === true ? 'drain' : 'stop')) return undefined
   return manifestView(savepoint, snapshotFolderIn(order.stored.storeFolder))
 }
 
 /** For a process that is not reached: what HEAD says, or that somebody else runs the job now and goes on with the request. */
-async function fromHead(order: SavepointOrder, request: string): Promise<SavepointResource | undefined> {
-  const { stored, mode } = order
+async function fromHead(order: SnapshotOrder, request: string): Promise<SnapshotState | undefined> {
+  const { stored, wish } = order
   const head = await headOf(order)
   const result = head?.savepointResults.find((entry) => entry.request === request)
   if (result?.manifest !== undefined) {
-    const savepoint = manifestView(result.manifest, snapshotFolderIn(stored.storeFolder))
-    return { request, state: 'completed', savepoint }
+    return { state: 'completed', snapshot: manifestView(result.manifest, snapshotFolderIn(stored.storeFolder)) }
   }
-  if (result !== undefined) return { request, state: 'failed', detail: result.detail }
+  if (result !== undefined) return { state: 'failed', detail: result.detail }
   const end = head?.end.kind ?? 'none'
-  if (end !== 'none') return { request, state: 'failed', detail: `the job had ended before (${end})` }
+  if (end !== 'none') return { state: 'ended', detail: `the job had ended before (${end})` }
   // Another command may have taken the job over: it goes on with what stands in HEAD, and we with waiting for that.
   if ((await contactJob(stored)).kind === 'running') return undefined
   const stands = head?.savepointRequests.some((entry) => entry.request === requestId(request)) === true
   throw await notRunning(
     order,
     stands
-      ? `Its process has ended meanwhile; ${subjects[mode].toLowerCase()} is taken up when the job runs again.`
+      ? `Its process has ended meanwhile; ${subjects[wish.mode].toLowerCase()} is taken up when the job runs again.`
       : 'Its process has ended meanwhile, before it wrote the request down.',
   )
 }
 
 /** Waits until the start that `savepoint` stopped has ended and has committed all that it may. Throws MR-L33, MR-L35. */
-export async function awaitEnd(order: SavepointOrder, savepoint: ManifestResource): Promise<Head> {
+export async function awaitEnd(order: SnapshotOrder, savepoint: ManifestResource): Promise<Head> {
   const untilMs = performance.now() + order.timeoutMs
   for (;;) {
     // Asked in this order: who has gone wrote all that it would before.
@@ -110,13 +110,13 @@ function hasEnded({ end, unconfirmed }: Head): boolean {
   return drainedStopOf(end) === undefined
 }
 
-export async function headOf({ stored, world }: Pick<SavepointOrder, 'stored' | 'world'>): Promise<Head | undefined> {
+export async function headOf({ stored, world }: Pick<SnapshotOrder, 'stored' | 'world'>): Promise<Head | undefined> {
   return (await headKeeperOf(stored, world)).read()
 }
 
 /** MR-L31 with how the job is; `more` is a sentence. */
 export async function notRunning(
-  { stored, world }: Pick<SavepointOrder, 'stored' | 'world'>,
+  { stored, world }: Pick<SnapshotOrder, 'stored' | 'world'>,
   more?: string,
 ): Promise<Error> {
   const end = (await headOf({ stored, world }))?.end.kind ?? 'none'
@@ -126,10 +126,4 @@ export async function notRunning(
 
 export function pause(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, pollMs))
-}
-
-const subjects: Readonly<Record<SavepointMode, string>> = {
-  savepoint: 'The savepoint',
-  stop: 'The stop with a savepoint',
-  drain: 'The stop with drain',
 }

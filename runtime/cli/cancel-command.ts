@@ -2,16 +2,20 @@
 
 import { cancel, drainedStopOf } from '../storage/head.ts'
 import type { Head } from '../storage/head-contract.ts'
-import { headKeeperOf } from '../local/local-jobs.ts'
+import { headKeeperOf, snapshotFolderIn } from '../local/local-jobs.ts'
+import { headView } from '../rest/job-views.ts'
 import type { LocalWorld, StoredJob } from '../local/local-jobs.ts'
-import { nothing } from '../rest/resources.ts'
+import { endRequest } from '../rest/request-resources.ts'
+import type { JobResource } from '../rest/resources.ts'
 import { headOf, pause } from './await-job.ts'
-import { controlHelp, controlWords, folderOption } from './control-words.ts'
+import { controlHelp, controlWords, targetOptions } from './control-words.ts'
 import type { ControlWords } from './control-words.ts'
 import { commandError } from './errors.ts'
 import { contactJob } from './job-client.ts'
 import { localWorld, namedJob } from './named-job.ts'
 import type { ControlEdge } from './named-job.ts'
+import { endRemotely, jobOver, reach } from './remote-job.ts'
+import { newRequest } from './request-word.ts'
 import { readWords } from './words.ts'
 import type { CommandSyntax } from './words.ts'
 
@@ -34,8 +38,8 @@ export const cancelSyntax: CommandSyntax<CancelCommand> = {
   summary: 'end a job for good, whether it runs or not',
   help,
   parse: (words) => {
-    const { values, positionals } = readWords({ command: 'cancel', words, options: folderOption })
-    return { kind: 'cancel', ...controlWords({ command: 'cancel', positionals, folder: values.folder }) }
+    const { values, positionals } = readWords({ command: 'cancel', words, options: targetOptions })
+    return { kind: 'cancel', ...controlWords({ command: 'cancel', positionals, values }) }
   },
 }
 
@@ -43,12 +47,27 @@ export const cancelSyntax: CommandSyntax<CancelCommand> = {
 const endDeadlineMs = 120_000
 
 export async function cancelJob(command: CancelCommand, edge: ControlEdge): Promise<void> {
-  const world = await localWorld(edge, command.folder)
-  const stored = await namedJob(command.job, edge, world)
+  const { target } = command
+  if (target.kind !== 'local') {
+    const reached = await reach(target, edge)
+    if (reached.kind === 'over') {
+      if (goesOnLater(reached.head.end)) throw jobOver(reached)
+      return edge.terminal.say(sentence(reached.head))
+    }
+    const order = { action: 'cancel', request: newRequest(), timeoutMs: endDeadlineMs } as const
+    return edge.terminal.say(sentence(await endRemotely(reached, order)))
+  }
+  const world = await localWorld(edge, target.folder)
+  const stored = await namedJob(target.job, edge, world)
   const contact = await contactJob(stored)
-  if (contact.kind === 'running') await contact.client.post('/v1/cancel', nothing, {})
+  if (contact.kind === 'running') await contact.client.post('/v1/cancel', endRequest, {})
   const head = contact.kind === 'running' ? await ended(stored, world) : await cancelInHead(stored, world)
-  edge.terminal.say(sentence(stored, head))
+  edge.terminal.say(sentence(headView(head, snapshotFolderIn(stored.storeFolder))))
+}
+
+/** Its next start would go on: millrace admin close --deleted takes that away. */
+function goesOnLater(end: JobResource['end']): boolean {
+  return end.kind === 'suspended' || end.kind === 'stopped'
 }
 
 /** It ends itself: its tasks first, then HEAD. */
@@ -78,16 +97,16 @@ async function cancelInHead(stored: StoredJob, world: LocalWorld): Promise<Head>
   return goesOn(head) ? keeper.amend((newest) => (goesOn(newest) ? cancel(newest, { deleted: true }) : newest)) : head
 }
 
-function sentence({ id }: StoredJob, { end, unconfirmed }: Head): string {
+function sentence({ id, end, unconfirmed }: Pick<JobResource, 'id' | 'end' | 'unconfirmed'>): string {
   const commits =
-    unconfirmed === undefined
+    unconfirmed === null
       ? ''
       : ` Commits that it was permitted to make are not confirmed; its run command makes them before it begins a new job.`
   switch (end.kind) {
     case 'cancelled':
       return `${id} is cancelled.${commits}`
     case 'stopped':
-      return drainedStopOf(end) !== undefined
+      return end.savepoint.drained
         ? `${id} is drained; there is nothing to cancel.${commits}`
         : `${id} was being stopped, and is stopped with savepoint ${end.savepoint.id}.${commits} Cancel it again to end it for good.`
     case 'finished':

@@ -4,17 +4,20 @@ import { z } from 'zod'
 import { headKeeperOf, snapshotFolderIn } from '../local/local-jobs.ts'
 import type { LocalWorld, StoredJob } from '../local/local-jobs.ts'
 import { manifestView } from '../rest/job-views.ts'
-import { checkpoints as checkpointsResource, nothing } from '../rest/resources.ts'
+import { nothing } from '../rest/request-resources.ts'
+import { checkpoints as checkpointsResource } from '../rest/resources.ts'
 import type { CheckpointsResource } from '../rest/resources.ts'
 import { notRunning, pause } from './await-job.ts'
-import { controlHelp, controlWords, folderOption, timeoutHelp, timeoutMsOf, timeoutOption } from './control-words.ts'
-import type { ControlWords } from './control-words.ts'
+import { controlHelp, controlWords, targetOptions, timeoutHelp, timeoutMsOf, timeoutOption } from './control-words.ts'
+import type { ControlWords, LocalTarget, RemoteTarget } from './control-words.ts'
 import { commandError } from './errors.ts'
 import { contactJob } from './job-client.ts'
 import type { JobClient } from './job-client.ts'
 import { localWorld, namedJob } from './named-job.ts'
 import type { ControlEdge } from './named-job.ts'
 import { formatDuration, grouped } from './progress.ts'
+import { remoteJob } from './remote-job.ts'
+import { newRequest } from './request-word.ts'
 import { table } from './table.ts'
 import { readWords } from './words.ts'
 import type { CommandSyntax } from './words.ts'
@@ -45,12 +48,12 @@ export const checkpointsSyntax: CommandSyntax<CheckpointsCommand> = {
       trigger: { type: 'boolean' },
       json: { type: 'boolean' },
       ...timeoutOption,
-      ...folderOption,
+      ...targetOptions,
     } as const
     const { values, positionals } = readWords({ command: 'checkpoints', words, options })
     return {
       kind: 'checkpoints',
-      ...controlWords({ command: 'checkpoints', positionals, folder: values.folder }),
+      ...controlWords({ command: 'checkpoints', positionals, values }),
       json: values.json === true,
       trigger: values.trigger === true,
       timeoutMs: timeoutMsOf(values.timeout),
@@ -59,24 +62,45 @@ export const checkpointsSyntax: CommandSyntax<CheckpointsCommand> = {
 }
 
 export async function showCheckpoints(command: CheckpointsCommand, edge: ControlEdge): Promise<void> {
-  const world = await localWorld(edge, command.folder)
-  const stored = await namedJob(command.job, edge, world)
+  const { target } = command
+  const { id, shown } =
+    target.kind === 'local' ? await ofLocal(command, target, edge) : await ofRemote(command, target, edge)
+  edge.terminal.print(command.json ? JSON.stringify(shown, undefined, 2) : text(id, shown))
+}
+
+interface Shown {
+  readonly id: string
+  readonly shown: CheckpointsResource
+}
+
+async function ofLocal(command: CheckpointsCommand, target: LocalTarget, edge: ControlEdge): Promise<Shown> {
+  const world = await localWorld(edge, target.folder)
+  const stored = await namedJob(target.job, edge, world)
   const contact = await contactJob(stored)
   if (command.trigger) {
     if (contact.kind === 'not running') throw await notRunning({ stored, world })
-    await trigger(contact.client, command.timeoutMs)
+    await trigger(contact.client, {}, command.timeoutMs)
   }
   const asked =
     contact.kind === 'running' ? await contact.client.get('/v1/checkpoints', checkpointsResource) : undefined
-  const shown = asked ?? (await fromHead(stored, world))
-  edge.terminal.print(command.json ? JSON.stringify(shown, undefined, 2) : text(stored, shown))
+  return { id: stored.id, shown: asked ?? (await fromHead(stored, world)) }
 }
 
+async function ofRemote(command: CheckpointsCommand, target: RemoteTarget, edge: ControlEdge): Promise<Shown> {
+  const { client, job } = await remoteJob(target, edge)
+  if (command.trigger) await trigger(client, { start: job.start, request: newRequest() }, command.timeoutMs)
+  return { id: job.id, shown: await client.get('/v1/checkpoints', checkpointsResource) }
+}
+
+type Asked = Pick<JobClient, 'get' | 'post'>
+/** Of a job of this machine: none. */
+type TriggerWords = { readonly start: number; readonly request: string } | Record<string, never>
+
 /** Waits for one that began after the request. Throws MR-L33, MR-L35. */
-async function trigger(client: JobClient, timeoutMs: number): Promise<void> {
+async function trigger(client: Asked, words: TriggerWords, timeoutMs: number): Promise<void> {
   const untilMs = performance.now() + timeoutMs
   const newest = newestId(await listed(client))
-  await client.post('/v1/checkpoints', nothing, {})
+  await client.post('/v1/checkpoints', nothing, words)
   for (;;) {
     const now = await listed(client)
     if (now.completed.some(({ id, kind }) => kind === 'checkpoint' && id > newest)) return
@@ -85,10 +109,12 @@ async function trigger(client: JobClient, timeoutMs: number): Promise<void> {
       throw commandError('MR-L33', `Snapshot ${failed.id} failed (${failed.reason}): ${failed.detail}.`)
     if (performance.now() >= untilMs) throw commandError('MR-L35', 'A checkpoint was asked for.')
     await pause()
+    // Under one id it is one request, however often it is made; a coordinator that has come back meanwhile does not know of it.
+    if ('request' in words) await client.post('/v1/checkpoints', nothing, words)
   }
 }
 
-async function listed(client: JobClient): Promise<CheckpointsResource> {
+async function listed(client: Asked): Promise<CheckpointsResource> {
   const now = await client.get('/v1/checkpoints', checkpointsResource)
   if (now === undefined) throw commandError('MR-L32', 'It did, until a moment ago.')
   return now
@@ -104,7 +130,7 @@ async function fromHead(stored: StoredJob, world: LocalWorld): Promise<z.output<
   return { counters: null, pending: null, retained, completed: [], failed: [] }
 }
 
-function text({ id }: StoredJob, { counters, pending, retained, completed, failed }: CheckpointsResource): string {
+function text(id: string, { counters, pending, retained, completed, failed }: CheckpointsResource): string {
   const lines: string[] = []
   if (counters !== null)
     lines.push(
@@ -119,20 +145,32 @@ function text({ id }: StoredJob, { counters, pending, retained, completed, faile
   return lines.join('\n')
 }
 
-const completedHeads = ['id', 'kind', 'completed', 'took', 'bytes', 'most sync', 'most async', 'most alignment']
+const completedHeads = [
+  'id',
+  'kind',
+  'completed',
+  'took',
+  'bytes',
+  'most start delay',
+  'most alignment',
+  'most sync',
+  'most async',
+]
 
 function completedRow(completed: CheckpointsResource['completed'][number]): string[] {
   const { id, kind, completedAtMs, durationMs, bytes, subtasks } = completed
-  const most = (figures: readonly number[]): string => formatDuration(Math.max(0, ...figures))
+  const most = (name: 'startDelayMs' | 'syncMs' | 'asyncMs' | 'alignmentMs'): string =>
+    subtasks === null ? '-' : formatDuration(Math.max(0, ...subtasks.map((subtask) => subtask[name] ?? 0)))
   return [
     String(id),
     kind,
     timeText(completedAtMs),
     formatDuration(durationMs),
     grouped(bytes),
-    most(subtasks.map(({ syncMs }) => syncMs)),
-    most(subtasks.map(({ asyncMs }) => asyncMs)),
-    most(subtasks.map(({ alignmentMs }) => alignmentMs)),
+    most('startDelayMs'),
+    most('alignmentMs'),
+    most('syncMs'),
+    most('asyncMs'),
   ]
 }
 

@@ -1,23 +1,35 @@
 // What the command line says. It reads no file: whether a job file exists is found when it is run.
 // A command is a file with its CommandSyntax, a line in `syntaxes`, and a branch in main.ts.
 
+import { adminSyntax } from './admin-options.ts'
 import { cancelSyntax } from './cancel-command.ts'
 import { checkpointsSyntax } from './checkpoints-command.ts'
 import { commandError } from './errors.ts'
+import { listSyntax } from './list-command.ts'
+import { preflightSyntax } from './preflight-options.ts'
+import { rescaleSyntax } from './rescale-command.ts'
 import { runSyntax } from './run-options.ts'
 import { savepointSyntax } from './savepoint-command.ts'
 import { statusSyntax } from './status-command.ts'
 import { stopSyntax } from './stop-command.ts'
 import { validateSyntax } from './validate-options.ts'
+import { coordinatorSyntax } from './coordinator-command.ts'
+import { workerSyntax } from './worker-command.ts'
 
 const syntaxes = [
   runSyntax,
   validateSyntax,
+  listSyntax,
   statusSyntax,
   checkpointsSyntax,
   savepointSyntax,
   stopSyntax,
   cancelSyntax,
+  rescaleSyntax,
+  adminSyntax,
+  preflightSyntax,
+  coordinatorSyntax,
+  workerSyntax,
 ] as const
 
 export type Command =

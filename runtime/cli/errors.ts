@@ -115,6 +115,27 @@ export const commandErrors = {
     remedy:
       'What was asked for stands. Ask again, with a larger --timeout if need be; millrace status shows how the job is now.',
   },
+  'MR-L36': {
+    meaning: 'A file that tells how to reach the coordinator cannot be used.',
+    who: 'user',
+    retry: false,
+    remedy:
+      "Name a file that can be read: the token's, the CA's (PEM), or the process config that the coordinator was started with.",
+  },
+  'MR-L37': {
+    meaning: 'The coordinator cannot be reached, or does not answer.',
+    who: 'user',
+    retry: true,
+    remedy:
+      'See whether it runs and is reached from here, and that --ca names the CA of its certificate; ask again: the same --request is the same request. It ends with its job: then HEAD says how (millrace status --config, millrace admin restore-point).',
+  },
+  'MR-L38': {
+    meaning: 'The job has ended, and its coordinator with it.',
+    who: 'user',
+    retry: false,
+    remedy:
+      'millrace admin restore-point says where its next start begins (a larger job.start in its config), millrace admin close --deleted ends for good one that is suspended or stopped.',
+  },
 } as const satisfies Record<string, ErrorRow>
 
 export const commandError = errorsOf(commandErrors)

@@ -1,8 +1,8 @@
 // What --args and --arg mean to a job. A text after --arg name= is taken as it stands; where the job's schema will not have a text
 // there, as JSON: so `--arg limit=5` fits a number and `--arg airport=5` a string, without quotes for the shell.
 
-import { ZodObject } from 'zod'
 import type { ZodType } from 'zod'
+import { unknownArguments } from '../job/argument-names.ts'
 import { commandError } from './errors.ts'
 
 /** Throws MR-L11 for a name that the job's schema does not have. What does not fit it otherwise stays, for the job to say so. */
@@ -13,7 +13,8 @@ export function jobArguments(
 ): Record<string, unknown> {
   const texts = new Map(named)
   const args: Record<string, unknown> = { ...given, ...Object.fromEntries(texts) }
-  refuseUnknown(schema, Object.keys(args))
+  const unknown = unknownArguments(schema, Object.keys(args))
+  if (unknown !== undefined) throw commandError('MR-L11', unknown)
   const parsed = schema?.safeParse(args)
   if (parsed === undefined || parsed.success) return args
   for (const { path } of parsed.error.issues) {
@@ -22,16 +23,6 @@ export function jobArguments(
     if (text !== undefined) args[name] = jsonOr(text)
   }
   return args
-}
-
-/** An object's schema drops names that it does not have: a misspelt one would silently give way to its default. */
-function refuseUnknown(schema: ZodType | undefined, names: readonly string[]): void {
-  // A schema with a catchall says itself what it takes.
-  if (!(schema instanceof ZodObject) || schema.def.catchall !== undefined) return
-  const known = Object.keys(schema.shape)
-  const unknown = names.filter((name) => !known.includes(name))
-  if (unknown.length === 0) return
-  throw commandError('MR-L11', `The job has no argument ${unknown.join(', ')}; it has ${known.join(', ')}.`)
 }
 
 /** What is no JSON stays a text, and the schema's error says that it does not fit. */

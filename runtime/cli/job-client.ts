@@ -1,13 +1,15 @@
-// Talks to the process that runs a local job. Whether one does is never guessed: a file may have been left behind by a process that
+// Talks to the process that runs a job. Whether one runs a local job is never guessed: a file may have been left behind by a process that
 // died, and its port may be another program's by now.
 
-import { z } from 'zod'
+import type { z } from 'zod'
 import { readRestAddress } from '../local/platform/rest-file.ts'
 import type { RestAddress } from '../local/platform/rest-file.ts'
 import type { StoredJob } from '../local/local-jobs.ts'
 import { errorAnswer, job as jobResource } from '../rest/resources.ts'
 import type { JobResource } from '../rest/resources.ts'
 import { commandError } from './errors.ts'
+import { callHttp } from './http-call.ts'
+import type { HttpAnswer } from './http-call.ts'
 
 export type Contact =
   | { readonly kind: 'running'; readonly client: JobClient; readonly job: JobResource }
@@ -18,6 +20,7 @@ export type Contact =
 const callDeadlineMs = 10_000
 /** A process that ends takes its address away first, and one that begins puts its own there: look again. */
 const triesMax = 3
+const gatewayStatuses: ReadonlySet<number> = new Set([502, 503, 504])
 
 /** Throws MR-L32 when it cannot be told. */
 export async function contactJob(stored: StoredJob): Promise<Contact> {
@@ -64,18 +67,25 @@ function isAlive(pid: number): boolean {
   }
 }
 
-type Answered =
-  | { readonly kind: 'answer'; readonly status: number; readonly body: unknown }
-  /** Nobody listens. */
-  | { readonly kind: 'nobody' }
-  /** Whether anybody is there is unknown. */
-  | { readonly kind: 'silent'; readonly why: string }
+export interface Endpoint {
+  /** `http://127.0.0.1:40123`, without a path. */
+  readonly address: string
+  readonly token: string
+  /** PEM; for https. */
+  readonly ca?: string | undefined
+}
+
+export type Told<T> =
+  | { readonly kind: 'told'; readonly value: T }
+  /** `code`: undefined where it is no error of ours. */
+  | { readonly kind: 'refused'; readonly code: string | undefined; readonly message: string }
+  | Exclude<HttpAnswer, { readonly kind: 'answer' }>
 
 export class JobClient {
-  readonly #address: RestAddress
+  readonly #endpoint: Endpoint
 
-  constructor(address: RestAddress) {
-    this.#address = address
+  constructor(endpoint: Endpoint) {
+    this.#endpoint = endpoint
   }
 
   /** undefined: the process is gone, or does not answer. Throws MR-L33 when it refuses. */
@@ -88,27 +98,30 @@ export class JobClient {
     return this.#ask('POST', path, schema, body)
   }
 
-  async call(method: 'GET' | 'POST', path: string, body: object | undefined): Promise<Answered> {
-    const { address, token } = this.#address
-    try {
-      const response = await fetch(`${address}${path}`, {
-        method,
-        headers: {
-          authorization: `Bearer ${token}`,
-          // A kept connection would be cut off in the middle of the next call when the process ends.
-          connection: 'close',
-          ...(body !== undefined && { 'content-type': 'application/json' }),
-        },
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-        redirect: 'error',
-        signal: AbortSignal.timeout(callDeadlineMs),
-      })
-      return { kind: 'answer', status: response.status, body: jsonOf(await response.text()) }
-    } catch (error) {
-      const { cause } = error as { readonly cause?: { readonly code?: string } }
-      if (cause?.code === 'ECONNREFUSED') return { kind: 'nobody' }
-      return { kind: 'silent', why: cause?.code ?? (error as Error).message }
+  /** Throws MR-L33 for an answer of another form. */
+  async tell<Schema extends z.ZodType>(
+    method: 'GET' | 'POST',
+    path: string,
+    schema: Schema,
+    body?: object,
+  ): Promise<Told<z.output<Schema>>> {
+    const answer = await this.call(method, path, body)
+    if (answer.kind !== 'answer') return answer
+    if (answer.status >= 400) {
+      const read = errorAnswer.safeParse(answer.body)
+      // Said by what stands before the process, such as an Ingress, which found nobody behind it; or by one that has not begun yet (MR-H11).
+      if (gatewayStatuses.has(answer.status))
+        return { kind: 'silent', why: read.data?.message ?? `status ${answer.status}`, mayPass: true }
+      return { kind: 'refused', code: read.data?.code, message: messageOf(answer.body) }
     }
+    const read = schema.safeParse(answer.body)
+    if (read.success) return { kind: 'told', value: read.data }
+    throw commandError('MR-L33', `${method} ${path} was answered in a form that this version does not know.`)
+  }
+
+  call(method: 'GET' | 'POST', path: string, body: object | undefined): Promise<HttpAnswer> {
+    const { address, token, ca } = this.#endpoint
+    return callHttp({ method, url: `${address}${path}`, token, body, ca, deadlineMs: callDeadlineMs })
   }
 
   async #ask<Schema extends z.ZodType>(
@@ -117,24 +130,13 @@ export class JobClient {
     schema: Schema,
     body: object | undefined,
   ): Promise<z.output<Schema> | undefined> {
-    const answer = await this.call(method, path, body)
-    if (answer.kind !== 'answer') return undefined
-    if (answer.status >= 400) throw commandError('MR-L33', messageOf(answer.body))
-    const read = schema.safeParse(answer.body)
-    if (read.success) return read.data
-    throw commandError('MR-L33', `${method} ${path} was answered in a form that this version does not know.`)
+    const told = await this.tell(method, path, schema, body)
+    if (told.kind === 'refused') throw commandError('MR-L33', told.message)
+    return told.kind === 'told' ? told.value : undefined
   }
 }
 
 function messageOf(body: unknown): string {
   const read = errorAnswer.safeParse(body)
   return read.success ? read.data.message : JSON.stringify(body)
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
-  }
 }

@@ -90,7 +90,7 @@ describe('what a command is about', () => {
       '{ type: exponential-delay }',
       {
         type: 'exponential-delay',
-        initialDelayMs: 1_000,
+        initialDelayMs: 100,
         maxDelayMs: 60_000,
         multiplier: 1.5,
         resetAfterMs: 600_000,

@@ -8,7 +8,6 @@ import { commandError } from './errors.ts'
 import { isManifest, jobNameOf, jobNameProblem } from './job-name.ts'
 import { filesAt } from './job-module-files.ts'
 import type { JobModule } from './job-module-files.ts'
-import { readManifest } from './manifest.ts'
 import type { Manifest } from './manifest.ts'
 import { settingsOfManifest, unusedFields } from './manifest-settings.ts'
 
@@ -76,6 +75,8 @@ async function fromManifest(
   words: JobWords,
   { file, folder }: { readonly file: string; readonly folder: string },
 ): Promise<JobInput> {
+  // With the parser of YAML and the schemas of manifests, which a job file needs none of.
+  const { readManifest } = await import('./manifest.ts')
   const manifest = readManifest(await textOf(file, words.jobFile), words.jobFile)
   const { spec } = manifest.job
   const problem = jobNameProblem(manifest.name)

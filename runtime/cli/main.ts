@@ -2,44 +2,40 @@
 // The `millrace` command's edge: the only file of it that reads the process's arguments and environment.
 
 import { readFileSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
+import { availableParallelism, hostname } from 'node:os'
 import { inspect } from 'node:util'
 import { MillraceError } from '../base/errors.ts'
 import { parseFailpoints } from '../local/failpoint-plan.ts'
 import { keepCompiledCode } from '../local/platform/compile-cache.ts'
+import { startEarlyThreads } from '../local/platform/early-threads.ts'
+import { resolveOwnModules } from '../local/platform/own-modules.ts'
 import { exitCodes } from './exit-codes.ts'
 import type { ControlEdge } from './named-job.ts'
+import { handleSignals } from './signals.ts'
 import { Terminal } from './terminal.ts'
+import type { ProcessEdge } from './worker-command.ts'
 
 // Before all that is imported below.
 keepCompiledCode()
+resolveOwnModules()
 
 const terminal = new Terminal({ output: process.stdout, errors: process.stderr })
 const debug = (process.env['MILLRACE_DEBUG'] ?? '') !== ''
 
-/** npm passes a Ctrl-C on to a command that the terminal has told of it already: signals so close together are one. */
-const sameSignalMs = 500
-
-/** As shells count signals. */
-const signals = { SIGINT: 130, SIGTERM: 143 } as const
-let lastSignalMs = -Infinity
-
-/** Only once a job runs: before that a signal ends the process by itself, also one whose job file never comes to its end. */
-function handleSignals(handler: () => boolean): void {
-  for (const [signal, exitCode] of Object.entries(signals)) {
-    process.on(signal, () => {
-      if (performance.now() - lastSignalMs < sameSignalMs) return
-      lastSignalMs = performance.now()
-      // It was asked to end in vain: leave. Whatever happens, the store stays right.
-      if (!handler()) process.exit(exitCode)
-    })
-  }
-}
-
-/** Of the L table: the summary could not be made; the job does not run. */
-const notUsage: ReadonlySet<string> = new Set(['MR-L14', 'MR-L31'])
+/** Of the L table: the summary could not be made; the job does not run, or no more. */
+const notUsage: ReadonlySet<string> = new Set(['MR-L14', 'MR-L31', 'MR-L38'])
 /** What `--from` names cannot be begun at. */
-const usageToo: ReadonlySet<string> = new Set(['MR-S15', 'MR-S17', 'MR-S18', 'MR-C17'])
+const usageToo: ReadonlySet<string> = new Set([
+  'MR-S15',
+  'MR-S17',
+  'MR-S18',
+  'MR-C17',
+  'MR-D30',
+  'MR-D31',
+  'MR-D32',
+  'MR-W37',
+  'MR-S39',
+])
 const controlEdge: ControlEdge = { terminal, folder: process.cwd(), debug }
 
 process.exitCode = await main()
@@ -47,9 +43,13 @@ process.exitCode = await main()
 process.stdout.write('', () => process.stderr.write('', () => process.exit()))
 
 async function main(): Promise<number> {
+  let isProcess = false
   try {
+    const words = process.argv.slice(2)
+    const processors = availableParallelism()
+    const early = startEarlyThreads(words, processors)
     const { parseCommandLine } = await import('./command-line.ts')
-    const command = parseCommandLine(process.argv.slice(2))
+    const command = parseCommandLine(words)
     switch (command.kind) {
       case 'help':
         terminal.print(command.text)
@@ -65,9 +65,10 @@ async function main(): Promise<number> {
           terminal,
           folder: () => process.cwd(),
           changeFolder: (folder) => process.chdir(folder),
-          processors: availableParallelism(),
+          processors,
           debug,
           failpoints: parseFailpoints(process.env['MILLRACE_FAILPOINTS'] ?? ''),
+          early,
           onSignal: handleSignals,
         })
       case 'validate':
@@ -82,6 +83,10 @@ async function main(): Promise<number> {
         return (await (await import('./status-command.ts')).showStatus(command, controlEdge))
           ? exitCodes.done
           : exitCodes.failed
+      case 'list':
+        return (await (await import('./list-command.ts')).listJobs(command, controlEdge))
+          ? exitCodes.done
+          : exitCodes.failed
       case 'checkpoints':
         await (await import('./checkpoints-command.ts')).showCheckpoints(command, controlEdge)
         return exitCodes.done
@@ -91,16 +96,55 @@ async function main(): Promise<number> {
       case 'stop':
         await (await import('./stop-command.ts')).stopJob(command, controlEdge)
         return exitCodes.done
+      case 'rescale':
+        await (await import('./rescale-command.ts')).rescaleJob(command, controlEdge)
+        return exitCodes.done
+      case 'admin':
+        return await (
+          await import('./admin-command.ts')
+        ).runAdmin(command, {
+          ...controlEdge,
+          changeFolder: (folder) => process.chdir(folder),
+          processors: availableParallelism(),
+        })
+      case 'preflight':
+        return await (await import('./preflight-command.ts')).runPreflight(command, controlEdge)
       case 'cancel':
         await (await import('./cancel-command.ts')).cancelJob(command, controlEdge)
         return exitCodes.done
+      case 'coordinator':
+        isProcess = true
+        return await (await import('./coordinator-command.ts')).runCoordinator(command, processEdge())
+      case 'worker':
+        isProcess = true
+        return await (await import('./worker-command.ts')).runWorker(command, processEdge())
       default:
         return command satisfies never
     }
   } catch (error) {
     terminal.setStatus('')
     terminal.say(debug || !(error instanceof MillraceError) ? inspect(error) : error.message)
-    return error instanceof MillraceError && isUsage(error) ? exitCodes.usage : exitCodes.failed
+    if (!(error instanceof MillraceError)) return exitCodes.failed
+    // A supervisor starts a process again unless another try would end in the same way.
+    const isFinal = isProcess ? !error.retry : isUsage(error)
+    return isFinal ? exitCodes.usage : exitCodes.failed
+  }
+}
+
+/** Of the commands that are a process of a distributed job. */
+function processEdge(): ProcessEdge {
+  const [program, script, ...words] = process.argv as [string, string, ...string[]]
+  const own = words.filter((word) => word !== '--supervised')
+  return {
+    folder: process.cwd(),
+    hostName: hostname(),
+    pid: process.pid,
+    version: version(),
+    failpoints: parseFailpoints(process.env['MILLRACE_FAILPOINTS'] ?? ''),
+    self: [program, ...process.execArgv, script, ...own],
+    writeLog: (line) => void process.stderr.write(line),
+    onSignal: handleSignals,
+    kill: () => process.kill(process.pid, 'SIGKILL'),
   }
 }
 

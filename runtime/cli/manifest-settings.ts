@@ -1,50 +1,16 @@
 // What a StreamJob's spec means to a job on this machine, and which of its fields mean nothing here.
 
+import { settingsOfSpec } from '../../crds/job-settings.ts'
 import type { StreamJob } from '../../crds/stream-job.ts'
-import type { JobSettings, RestartStrategySettings } from '../job/contract.ts'
-
-type Spec = StreamJob['spec']
+import type { JobSettings } from '../job/contract.ts'
 
 /** Only what the manifest says: the rest is the job's own. */
-export function settingsOfManifest({ checkpointing, restartStrategy, failoverStrategy }: Spec): Partial<JobSettings> {
-  const { interval, mode, timeout, minPause, tolerableFailures, retained, onCancellation } = checkpointing
-  const said: { readonly [Name in keyof JobSettings]?: JobSettings[Name] | undefined } = {
-    checkpointIntervalMs: interval,
-    checkpointMode: mode,
-    checkpointTimeoutMs: timeout,
-    minPauseMs: minPause,
+export function settingsOfManifest(spec: StreamJob['spec']): Partial<JobSettings> {
+  const { tolerableFailures, ...said } = settingsOfSpec(spec)
+  if (tolerableFailures === undefined) return said
+  return {
+    ...said,
     tolerableFailures: tolerableFailures === 'unlimited' ? Number.POSITIVE_INFINITY : tolerableFailures,
-    retained,
-    onCancellation,
-    restartStrategy: restartStrategy === undefined ? undefined : restartSettings(restartStrategy),
-    failoverStrategy,
-  }
-  return Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined)) as Partial<JobSettings>
-}
-
-function restartSettings(strategy: NonNullable<Spec['restartStrategy']>): RestartStrategySettings {
-  switch (strategy.type) {
-    case 'none':
-      return { type: 'none' }
-    case 'fixed-delay':
-      return { type: 'fixed-delay', attempts: strategy.attempts, delayMs: strategy.delay }
-    case 'failure-rate': {
-      const { failuresPerInterval, interval, delay } = strategy
-      return { type: 'failure-rate', failuresPerInterval, intervalMs: interval, delayMs: delay }
-    }
-    case 'exponential-delay': {
-      const { initialDelay, maxDelay, multiplier, resetAfter, jitter } = strategy
-      return {
-        type: 'exponential-delay',
-        initialDelayMs: initialDelay,
-        maxDelayMs: maxDelay,
-        multiplier,
-        resetAfterMs: resetAfter,
-        jitter,
-      }
-    }
-    default:
-      return strategy satisfies never
   }
 }
 

@@ -59,13 +59,22 @@ export async function namedJob(given: string, edge: ControlEdge, world: LocalWor
   throw commandError('MR-L30', `${given}. ${there}.`)
 }
 
+/** Whether a job is named by the file that it was run from, and not by its id or name. */
+export function isJobFile(given: string): boolean {
+  return isManifest(given) || isCode(given)
+}
+
+function isCode(given: string): boolean {
+  return /^\.[cm]?[jt]sx?$/.test(extname(given))
+}
+
 async function nameOf(given: string, { folder }: ControlEdge): Promise<string> {
   if (isManifest(given)) {
     // Reading one takes as long to load as all else here.
     const { readManifest } = await import('./manifest.ts')
     return readManifest(await textOf(resolve(folder, given), given), given).name
   }
-  return /^\.[cm]?[jt]sx?$/.test(extname(given)) ? jobNameOf(resolve(folder, given)) : given
+  return isCode(given) ? jobNameOf(resolve(folder, given)) : given
 }
 
 /** Of the jobs of this name; 0: it is none of them. */

@@ -14,6 +14,7 @@ import { LocalRest } from '../local/local-rest.ts'
 import { NodeFiles } from '../local/platform/node-files.ts'
 import { realEnvironment } from '../local/platform/real-environment.ts'
 import type { LogSink } from '../local/platform/real-environment.ts'
+import type { SlotThread } from '../local/platform/slot-thread.ts'
 import { prepareLocalJob } from '../local/run-job.ts'
 import type { LocalJob, LocalRestore } from '../local/run-job.ts'
 import type { Head } from '../storage/head-contract.ts'
@@ -38,6 +39,8 @@ export interface RunEdge {
   readonly processors: number
   readonly debug: boolean
   readonly failpoints: FailpointPlan
+  /** Load the runtime meanwhile. */
+  readonly early: readonly SlotThread[]
   /** What a signal to end does; false: leave at once, which is also what is done before there is a handler. */
   readonly onSignal: (handler: () => boolean) => void
 }
@@ -91,6 +94,7 @@ export async function runJob(command: RunCommand, edge: RunEdge): Promise<number
     folder: edge.folder(),
     log: run.log,
     failpoints: edge.failpoints,
+    early: edge.early,
     observer: rest.watching(run.observer),
   })
   const { coordinator, graph, storeFolder, identity } = local

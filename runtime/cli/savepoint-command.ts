@@ -1,13 +1,15 @@
 // `millrace savepoint`: takes one of a running job, and copies it where it is wanted.
 
 import { resolve } from 'node:path'
-import { orderSavepoint } from './await-job.ts'
-import { controlHelp, controlWords, folderOption, timeoutHelp, timeoutMsOf, timeoutOption } from './control-words.ts'
+import { orderSnapshot } from './await-job.ts'
+import { controlHelp, controlWords, targetOptions, timeoutHelp, timeoutMsOf, timeoutOption } from './control-words.ts'
 import type { ControlWords } from './control-words.ts'
 import { copySnapshot, refuseTarget } from './copy-snapshot.ts'
+import { commandError } from './errors.ts'
 import { localWorld, namedJob } from './named-job.ts'
 import type { ControlEdge } from './named-job.ts'
-import { checkedRequest, requestHelp, requestOption } from './request-word.ts'
+import { orderRemotely, remoteJob } from './remote-job.ts'
+import { checkedRequest, newRequest, requestHelp, requestOption } from './request-word.ts'
 import { notEmpty, readWords } from './words.ts'
 import type { CommandSyntax } from './words.ts'
 
@@ -36,12 +38,19 @@ export const savepointSyntax: CommandSyntax<SavepointCommand> = {
   summary: 'take a savepoint of a running job',
   help,
   parse: (words) => {
-    const options = { to: { type: 'string' }, ...requestOption, ...timeoutOption, ...folderOption } as const
+    const options = { to: { type: 'string' }, ...requestOption, ...timeoutOption, ...targetOptions } as const
     const { values, positionals } = readWords({ command: 'savepoint', words, options })
+    const { target } = controlWords({ command: 'savepoint', positionals, values })
+    const to = notEmpty('to', values.to)
+    if (to !== undefined && target.kind !== 'local')
+      throw commandError(
+        'MR-L10',
+        'savepoint: --to copies a savepoint of a job of this machine, and this one is elsewhere.',
+      )
     return {
       kind: 'savepoint',
-      ...controlWords({ command: 'savepoint', positionals, folder: values.folder }),
-      to: notEmpty('to', values.to),
+      target,
+      to,
       request: checkedRequest(values.request),
       timeoutMs: timeoutMsOf(values.timeout),
     }
@@ -49,13 +58,19 @@ export const savepointSyntax: CommandSyntax<SavepointCommand> = {
 }
 
 export async function takeSavepoint(command: SavepointCommand, edge: ControlEdge): Promise<void> {
-  const { request, timeoutMs } = command
-  const world = await localWorld(edge, command.folder)
-  const stored = await namedJob(command.job, edge, world)
+  const { target, request, timeoutMs } = command
+  const wish = { mode: 'savepoint' } as const
+  if (target.kind !== 'local') {
+    const remote = await remoteJob(target, edge)
+    const { path } = await orderRemotely(remote, { wish, request: request ?? newRequest(), timeoutMs })
+    return edge.terminal.print(path)
+  }
+  const world = await localWorld(edge, target.folder)
+  const stored = await namedJob(target.job, edge, world)
   const to = command.to === undefined ? undefined : resolve(edge.folder, command.to)
   // Before anything is asked for.
   if (to !== undefined) await refuseTarget(to)
-  const savepoint = await orderSavepoint({ stored, world, mode: 'savepoint', request, timeoutMs })
+  const savepoint = await orderSnapshot({ stored, world, wish, request, timeoutMs })
   if (to !== undefined) await copySnapshot(savepoint.path, to)
   edge.terminal.print(to ?? savepoint.path)
 }

@@ -5,25 +5,31 @@ import { storedJobs } from '../local/local-jobs.ts'
 import type { LocalWorld } from '../local/local-jobs.ts'
 import type { HeadSummary, JobResource, SubtaskResource } from '../rest/resources.ts'
 import { timeText } from './checkpoints-command.ts'
-import { controlHelp, folderOption } from './control-words.ts'
+import { controlHelp, controlWords, remoteTarget, targetOptions } from './control-words.ts'
+import type { ControlTarget, RemoteTarget, TargetValues } from './control-words.ts'
 import { jobReport, stateOf } from './job-report.ts'
 import type { JobReport, ProcessReport } from './job-report.ts'
 import { localWorld, namedJob } from './named-job.ts'
 import type { ControlEdge } from './named-job.ts'
 import { formatDuration, formatWatermark, grouped } from './progress.ts'
+import { endWords } from './head-look.ts'
+import { reach } from './remote-job.ts'
+import type { JobOver } from './remote-job.ts'
+import { remoteReport } from './remote-report.ts'
+import type { RemoteReport } from './remote-report.ts'
 import { table } from './table.ts'
-import { notEmpty, onlyWord, readWords } from './words.ts'
+import { notEmpty, readWords } from './words.ts'
 import type { CommandSyntax } from './words.ts'
 
 export interface StatusCommand {
   readonly kind: 'status'
-  /** undefined: all. */
-  readonly job: string | undefined
+  /** undefined: all jobs of this machine that were started in `folder`. */
+  readonly target: ControlTarget | undefined
   readonly folder: string | undefined
   readonly json: boolean
 }
 
-const help = `millrace status [job] [options]   how a local job is, running or not; without a job, all that are here
+const help = `millrace status [job] [options]   how a job is, running or not; without a job, all that are here
 
 Nothing is changed by it.
 
@@ -35,31 +41,39 @@ Exit codes: 0 told, 1 something of it could not be read, 2 the command line is w
 export const statusSyntax: CommandSyntax<StatusCommand> = {
   name: 'status',
   takes: '[job]',
-  summary: 'how the local jobs are, running or not',
+  summary: 'how jobs are, running or not',
   help,
   parse: (words) => {
-    const options = { json: { type: 'boolean' }, ...folderOption } as const
+    const options = { json: { type: 'boolean' }, ...targetOptions } as const
     const { values, positionals } = readWords({ command: 'status', words, options })
     return {
       kind: 'status',
-      job: positionals.length === 0 ? undefined : onlyWord({ command: 'status', what: 'job', words: positionals }),
+      target: isOfOne(positionals, values)
+        ? controlWords({ command: 'status', positionals, values }).target
+        : undefined,
       folder: notEmpty('folder', values.folder),
       json: values.json === true,
     }
   },
 }
 
+function isOfOne(positionals: readonly string[], values: TargetValues): boolean {
+  const { folder: _folder, ...remote } = values
+  return positionals.length > 0 || remoteTarget({ command: 'status', positionals, values: remote }) !== undefined
+}
+
 /** Whether all of it could be read. */
 export async function showStatus(command: StatusCommand, edge: ControlEdge): Promise<boolean> {
-  const { job, json } = command
-  const world = await localWorld(edge, command.folder)
-  if (job === undefined) return showAll(json, edge, world)
-  const report = await jobReport(await namedJob(job, edge, world), world)
+  const { target, json } = command
+  if (target === undefined) return showAll(json, edge, await localWorld(edge, command.folder))
+  if (target.kind !== 'local') return showRemote(target, json, edge)
+  const world = await localWorld(edge, target.folder)
+  const report = await jobReport(await namedJob(target.job, edge, world), world)
   edge.terminal.print(json ? JSON.stringify(report, undefined, 2) : reportText(report))
   return report.process.kind !== 'unknown'
 }
 
-async function showAll(json: boolean, { terminal }: ControlEdge, world: LocalWorld): Promise<boolean> {
+export async function showAll(json: boolean, { terminal }: ControlEdge, world: LocalWorld): Promise<boolean> {
   const reports: JobReport[] = []
   let isWhole = true
   for (const stored of await storedJobs(world)) {
@@ -74,15 +88,91 @@ async function showAll(json: boolean, { terminal }: ControlEdge, world: LocalWor
   }
   if (json) terminal.print(JSON.stringify(reports, undefined, 2))
   else if (reports.length === 0 && isWhole) terminal.say(`There are no jobs in ${world.folder}.`)
-  else if (reports.length > 0)
-    terminal.print(table([['job', 'state', 'start', 'restarts', 'restore point'], ...reports.map(overviewRow)]))
+  else if (reports.length > 0) terminal.print(table([overviewHeads, ...reports.map(overviewRow)]))
   return isWhole && reports.every(({ process }) => process.kind !== 'unknown')
 }
 
+const overviewHeads = ['job', 'state', 'start', 'restarts', 'restore point']
+
 function overviewRow(report: JobReport): string[] {
   const { id, head } = report
-  if (head === null) return [id, stateOf(report), '', '', '']
-  return [id, stateOf(report), String(head.start), String(head.restarts), pointText(head.restorePoint)]
+  return [id, stateOf(report), ...(head === null ? ['', '', ''] : headCells(head))]
+}
+
+function headCells({ start, restarts, restorePoint }: HeadSummary): string[] {
+  return [String(start), String(restarts), pointText(restorePoint)]
+}
+
+/** The one job behind an address, as in the list of local ones. */
+export function remoteOverview(job: HeadSummary, state: string): string {
+  return table([overviewHeads, [job.id, state, ...headCells(job)]])
+}
+
+/** Whether all of it could be read. */
+async function showRemote(target: RemoteTarget, json: boolean, edge: ControlEdge): Promise<boolean> {
+  const reached = await reach(target, edge)
+  if (reached.kind === 'over') {
+    edge.terminal.print(json ? JSON.stringify(overReport(reached), undefined, 2) : overText(reached))
+    return true
+  }
+  const report = await remoteReport(reached)
+  edge.terminal.print(json ? JSON.stringify(report, undefined, 2) : remoteText(report))
+  return Object.values(report.health).every((service) => typeof service !== 'object' || service?.state !== 'unknown')
+}
+
+/** With null for all that nobody knows any more. */
+function overReport(over: JobOver): object {
+  const { address } = over
+  return { address, job: overJob(over), subtasks: null, checkpoints: null, workers: null, health: null }
+}
+
+/** As of one that runs. */
+export function overJob({ head }: JobOver): HeadSummary & Pick<JobResource, 'state'> {
+  return { ...head, state: 'ended' }
+}
+
+function overText({ address, head, store }: JobOver): string {
+  const { id, start, end, restorePoint } = head
+  return [
+    `${id} ${endWords(end)}. Nobody answers at ${address}: its coordinator ends with it.`,
+    `HEAD in ${store}: ${factsLine(head)}`,
+    `The start after it (job.start: ${start + 1}) would begin from ${pointText(restorePoint)}${restorePoint.kind === 'empty' ? '' : `, ${restorePoint.manifest.path}; millrace admin restore-point says whether all of it is there`}.`,
+  ].join('\n')
+}
+
+function remoteText({ address, job, health, workers, ...figures }: RemoteReport): string {
+  const lines = [
+    `${job.id} is ${job.state}, at ${address}.`,
+    ...headLines(job),
+    ...slotLines(job),
+    ...Object.entries({ 'The object store': health.storage, NATS: health.nats }).flatMap(([name, service]) =>
+      service === null ? [] : [`${name}: ${service.state}${service.detail === null ? '' : `, ${service.detail}`}.`],
+    ),
+    ...processLines({ kind: 'running', job, ...figures }),
+  ]
+  if (workers.workers !== null && workers.workers.length > 0) {
+    const rows = workers.workers.map(({ name, address: at, slots, running, state, sinceMs }) => [
+      name,
+      state,
+      at,
+      `${running.length} of ${slots}`,
+      timeText(sinceMs),
+    ])
+    lines.push(table([['worker', 'state', 'address', 'slots in use', 'since'], ...rows]))
+  }
+  return lines.join('\n')
+}
+
+function slotLines({ waitsFor, slotsNeeded, slotsOffered, restore }: JobResource): string[] {
+  const lines: string[] = []
+  if (waitsFor === 'slots')
+    lines.push(`It waits for slots: it needs ${slotsNeeded}, and its workers offer ${slotsOffered}.`)
+  if (restore !== null) {
+    const { bytesRead, bytes, subtasksRestored, subtasks } = restore
+    const read = bytesRead === null || bytes === null ? '' : `, ${grouped(bytesRead)} of ${grouped(bytes)} bytes`
+    lines.push(`Restored: ${subtasksRestored} of ${subtasks} subtasks${read}.`)
+  }
+  return lines
 }
 
 function reportText(report: JobReport): string {
@@ -100,9 +190,13 @@ function reportText(report: JobReport): string {
   return lines.join('\n')
 }
 
-function headLines({ start, incarnation, parallelism, maxParallelism, restarts, ...head }: HeadSummary): string[] {
+function factsLine({ start, incarnation, parallelism, maxParallelism, restarts }: HeadSummary): string {
+  return `Start ${start}, incarnation ${incarnation}, parallelism ${parallelism} of at most ${maxParallelism}, restarts: ${restarts}.`
+}
+
+function headLines(head: HeadSummary): string[] {
   const lines = [
-    `Start ${start}, incarnation ${incarnation}, parallelism ${parallelism} of at most ${maxParallelism}, restarts: ${restarts}.`,
+    factsLine(head),
     isFinal(head.end.kind)
       ? 'Its run command begins a new job.'
       : `A restart would begin from ${pointText(head.restorePoint)}.`,
@@ -123,7 +217,10 @@ function pointText(point: HeadSummary['restorePoint']): string {
 
 function processLines({ job, subtasks, checkpoints }: Extract<ProcessReport, { kind: 'running' }>): string[] {
   const { counters, pending, last } = checkpoints
-  const lines = [`This process runs it since ${timeText(job.sinceMs)}.`, ...failureLines(job)]
+  const lines = [
+    ...(job.sinceMs === null ? [] : [`This process runs it since ${timeText(job.sinceMs)}.`]),
+    ...failureLines(job),
+  ]
   if (counters !== null)
     lines.push(
       `${counters.completed} snapshots completed, ${counters.failed} failed${last === null ? '' : `; the last is ${last.kind} ${last.id}, in ${formatDuration(last.durationMs)}`}${pending === null ? '' : `; ${pending.kind} ${pending.id} is pending`}.`,

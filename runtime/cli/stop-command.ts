@@ -1,11 +1,13 @@
 // `millrace stop`: ends a running job with a savepoint.
 
-import { awaitEnd, orderSavepoint } from './await-job.ts'
-import { controlHelp, controlWords, folderOption, timeoutHelp, timeoutMsOf, timeoutOption } from './control-words.ts'
+import type { HeadEnd } from '../storage/head-contract.ts'
+import { awaitEnd, orderSnapshot } from './await-job.ts'
+import { controlHelp, controlWords, targetOptions, timeoutHelp, timeoutMsOf, timeoutOption } from './control-words.ts'
 import type { ControlWords } from './control-words.ts'
 import { localWorld, namedJob } from './named-job.ts'
 import type { ControlEdge } from './named-job.ts'
-import { checkedRequest, requestHelp, requestOption } from './request-word.ts'
+import { awaitRemoteEnd, orderRemotely, remoteJob } from './remote-job.ts'
+import { checkedRequest, newRequest, requestHelp, requestOption } from './request-word.ts'
 import { readWords } from './words.ts'
 import type { CommandSyntax } from './words.ts'
 
@@ -34,11 +36,11 @@ export const stopSyntax: CommandSyntax<StopCommand> = {
   summary: 'end a running job with a savepoint',
   help,
   parse: (words) => {
-    const options = { drain: { type: 'boolean' }, ...requestOption, ...timeoutOption, ...folderOption } as const
+    const options = { drain: { type: 'boolean' }, ...requestOption, ...timeoutOption, ...targetOptions } as const
     const { values, positionals } = readWords({ command: 'stop', words, options })
     return {
       kind: 'stop',
-      ...controlWords({ command: 'stop', positionals, folder: values.folder }),
+      ...controlWords({ command: 'stop', positionals, values }),
       drain: values.drain === true,
       request: checkedRequest(values.request),
       timeoutMs: timeoutMsOf(values.timeout),
@@ -47,13 +49,25 @@ export const stopSyntax: CommandSyntax<StopCommand> = {
 }
 
 export async function stopJob(command: StopCommand, edge: ControlEdge): Promise<void> {
-  const { request, timeoutMs } = command
-  const world = await localWorld(edge, command.folder)
-  const stored = await namedJob(command.job, edge, world)
-  const order = { stored, world, mode: command.drain ? 'drain' : 'stop', request, timeoutMs } as const
-  const savepoint = await orderSavepoint(order)
+  const { target, request, timeoutMs } = command
+  const wish = { mode: command.drain ? 'drain' : 'stop' } as const
+  if (target.kind !== 'local') {
+    const remote = await remoteJob(target, edge)
+    const savepoint = await orderRemotely(remote, { wish, request: request ?? newRequest(), timeoutMs })
+    edge.terminal.print(savepoint.path)
+    const { end } = await awaitRemoteEnd(remote, timeoutMs)
+    return edge.terminal.say(sentence(remote.job.id, end.kind))
+  }
+  const world = await localWorld(edge, target.folder)
+  const stored = await namedJob(target.job, edge, world)
+  const order = { stored, world, wish, request, timeoutMs }
+  const savepoint = await orderSnapshot(order)
   // It is taken: whatever becomes of the commits, the user must know where it is.
   edge.terminal.print(savepoint.path)
   const { end } = await awaitEnd(order, savepoint)
-  edge.terminal.say(`${stored.id} ${end.kind === 'finished' ? 'is drained and has finished' : 'is stopped'}.`)
+  edge.terminal.say(sentence(stored.id, end.kind))
+}
+
+function sentence(id: string, end: HeadEnd['kind']): string {
+  return `${id} ${end === 'finished' ? 'is drained and has finished' : 'is stopped'}.`
 }

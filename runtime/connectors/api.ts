@@ -38,6 +38,13 @@ export { csvFileSink, jsonLineFileSink } from './text-sinks.ts'
 export { ledgerSink, plainLedgerSink, type LedgerEntry, type LedgerSystem } from './ledger.ts'
 export { MemoryLedger } from './memory-ledger.ts'
 export { FileLedger } from './file-ledger.ts'
+export {
+  httpLedgerSink,
+  plainHttpLedgerSink,
+  type HttpLedgerOptions,
+  type PlainHttpLedgerOptions,
+} from './ledger-http.ts'
+export type { HttpAnswer, HttpExchange, HttpRequest } from './ledger-http-contract.ts'
 export { checkLedger, type LedgerExpectation, type LedgerReport } from './ledger-check.ts'
 export { printSink, type PrintSinkOptions } from './print.ts'
 export { collected, collectionSink } from './collection.ts'

@@ -67,6 +67,7 @@ export async function openWriter<T>(
     metrics: new Metrics(),
     restored: { items: [] },
     fail,
+    wake: () => undefined,
   })
   await writer.open()
   return writer

@@ -130,11 +130,15 @@ export interface SinkContext {
   readonly restored: RestoredOperatorState
   /** For async write errors: surfaces before the acknowledgement (B22). */
   fail(error: unknown): void
+  /** Call (any number of times) when the writer may be `ready` again. */
+  wake(): void
 }
 
 export interface SinkWriter<T> {
   open(): Promise<void>
   write(value: T, timestamp: number): void
+  /** False: give it no more records until `wake`; asked after each record, and a record that led to several may bring more. Undefined: it always has room. */
+  readonly ready?: boolean
   /** The call itself cuts the transaction: later writes belong to the next. Resolves when all writes before it are durable; rejects if any failed. Plain sinks resolve to []. */
   prepareCommit(checkpoint: CheckpointId, endOfInput: boolean): Promise<readonly PreparedTransaction[]>
   /** Operator state of the writer, if any; same turn as prepareCommit. */

@@ -119,6 +119,20 @@ export const connectorErrors = {
     retry: false,
     remedy: 'Emit a value that has such a form; a function of map that returns nothing gives undefined.',
   },
+  'MR-N30': {
+    meaning: 'The ledger server did not answer.',
+    who: 'external system',
+    retry: true,
+    remedy:
+      'Check that it runs and can be reached at this address; nothing is lost: what has no answer is sent again, or written anew from the last checkpoint.',
+  },
+  'MR-N31': {
+    meaning: 'The ledger server refused a call.',
+    who: 'external system',
+    retry: true,
+    remedy:
+      'Read what it says; the job goes on from its last checkpoint. If it stays so, look whether another server or folder answers at this address.',
+  },
 } as const satisfies Readonly<Record<`MR-N${string}`, ErrorRow>>
 
 export const connectorError = errorsOf(connectorErrors)

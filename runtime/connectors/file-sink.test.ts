@@ -25,6 +25,7 @@ async function open<T>(files: FileSystem, sink: Sink<T>, attempt = 1) {
     metrics: new Metrics(),
     restored: { items: [] },
     fail: (error) => failures.push(error),
+    wake: () => undefined,
   })
   await writer.open()
   const committer = sink.createCommitter!({ environment, files, uid: 'out', job: conformanceJob })

@@ -2,8 +2,9 @@
 // visible name at commit. A reader of the folder sees only whole, committed files.
 
 import { checkpointId, type CheckpointId } from '../base/ids.ts'
+import { makeDurableFolder } from '../storage/durable-folder.ts'
 import { errorCodeOf } from '../storage/errors.ts'
-import { parentOf, transactionName } from '../storage/paths.ts'
+import { transactionName } from '../storage/paths.ts'
 import type { PreparedTransaction, Sink, SinkContext, SinkWriter } from './contract.ts'
 import { connectorError, messageOf } from './errors.ts'
 import { FileCommitter } from './file-committer.ts'
@@ -65,13 +66,10 @@ class FileSinkWriter<T> implements SinkWriter<T> {
   async open(): Promise<void> {
     const { files } = this.#context
     const pending = pendingFolder(this.#folder)
-    const created: string[] = []
     try {
-      for (let path = pending; path !== '' && !(await files.exists(path)); path = parentOf(path)) created.push(path)
-      await files.makeDirectory(pending)
       // Without this a crash could take the folders away, and with them files that were promised.
-      for (const path of new Set([pending, this.#folder, ...created, ...created.map(parentOf)]))
-        await files.sync(path === '' ? '.' : path)
+      await makeDurableFolder(files, pending, new Set())
+      for (const path of [pending, this.#folder]) await files.sync(path)
     } catch (error) {
       throw writeFailure(pending, error)
     }

@@ -24,6 +24,7 @@ async function writerOf<T>(sink: Sink<T>, attempt = 1) {
     metrics: new Metrics(),
     restored: { items: [] },
     fail: (error) => failures.push(error),
+    wake: () => undefined,
   })
   await writer.open()
   return { writer, failures, environment }

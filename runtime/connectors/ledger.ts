@@ -5,7 +5,7 @@ import type { CheckpointId } from '../base/ids.ts'
 import type { Committable } from '../checkpoint/contract.ts'
 import { isTransactionOf, transactionName } from '../storage/paths.ts'
 import type { Committer, CommitterContext, PreparedTransaction, Sink, SinkContext, SinkWriter } from './contract.ts'
-import { connectorError } from './errors.ts'
+import { OrderedWrites } from './ordered-writes.ts'
 
 export interface LedgerEntry {
   readonly split: number
@@ -28,32 +28,48 @@ export interface LedgerSystem {
   abort(transaction: string): Promise<void>
   /** Open and pre-committed ones. */
   list(): Promise<readonly string[]>
+  /** Gives up whatever has no answer yet: nobody waits for it any more. */
+  close?(): void
 }
 
 /** Appends go out in pieces of this many entries. */
 const ENTRIES_PER_APPEND = 256
-/** Entries that the ledger has not answered for; write() cannot wait. */
-const UNANSWERED_ENTRIES_MAX = 1_000_000
+const limits = { what: 'The ledger', ready: 32_768, max: 1_000_000 }
+
+/** How a sink reaches its ledger, anew for each writer and each committer. */
+export interface LedgerAccess {
+  readonly name: string
+  readonly entriesPerAppend: number
+  readonly connect: (context: SinkContext | CommitterContext, role: 'writer' | 'committer') => LedgerSystem
+}
 
 /** Exact: two-phase. */
 export function ledgerSink(system: LedgerSystem): Sink<LedgerEntry> {
+  return ledgerSinkOf({ name: 'ledger', entriesPerAppend: ENTRIES_PER_APPEND, connect: () => system })
+}
+
+/** Exact: two-phase. */
+export function ledgerSinkOf({ name, entriesPerAppend, connect }: LedgerAccess): Sink<LedgerEntry> {
   return {
-    name: 'ledger',
-    createWriter: (context) => new LedgerWriter(context, system, async (name) => system.preCommit(name)),
-    createCommitter: (context) => new LedgerCommitter(context, system),
+    name,
+    createWriter: (context) => {
+      const system = connect(context, 'writer')
+      return new LedgerWriter(context, { system, entriesPerAppend, seal: (name) => system.preCommit(name) })
+    },
+    createCommitter: (context) => new LedgerCommitter(context, connect(context, 'committer')),
   }
 }
 
 /** At least once: every barrier commits at once, so a failure afterwards doubles records. */
 export function plainLedgerSink(system: LedgerSystem): Sink<LedgerEntry> {
-  const atOnce = async (name: string): Promise<void> => {
+  const seal = async (name: string): Promise<void> => {
     await system.preCommit(name)
     await system.commit(name)
   }
   return {
     name: 'plain ledger',
     createWriter: (context) => {
-      const writer = new LedgerWriter(context, system, atOnce)
+      const writer = new LedgerWriter(context, { system, entriesPerAppend: ENTRIES_PER_APPEND, seal })
       return {
         open: () => writer.open(),
         write: (value) => writer.write(value),
@@ -67,35 +83,42 @@ export function plainLedgerSink(system: LedgerSystem): Sink<LedgerEntry> {
   }
 }
 
+interface LedgerWriterOptions {
+  readonly system: LedgerSystem
+  readonly entriesPerAppend: number
+  /** What the barrier does with the transaction. */
+  readonly seal: (transaction: string) => Promise<void>
+}
+
 class LedgerWriter implements SinkWriter<LedgerEntry> {
   readonly #context: SinkContext
-  readonly #system: LedgerSystem
-  readonly #seal: (transaction: string) => Promise<void>
+  readonly #options: LedgerWriterOptions
+  readonly #writes: OrderedWrites
   #openedAfter: CheckpointId = checkpointId(0)
   #open: string | undefined
   #entries: LedgerEntry[] = []
-  #unanswered = 0
-  /** All calls, one after the other. */
-  #sent: Promise<void> = Promise.resolve()
-  #failure: { readonly cause: unknown } | undefined
 
-  constructor(context: SinkContext, system: LedgerSystem, seal: (transaction: string) => Promise<void>) {
+  constructor(context: SinkContext, options: LedgerWriterOptions) {
     this.#context = context
-    this.#system = system
-    this.#seal = seal
+    this.#options = options
+    this.#writes = new OrderedWrites(context, limits)
   }
 
   async open(): Promise<void> {
     // The ledger needs no preparation.
   }
 
+  get ready(): boolean {
+    return this.#writes.ready
+  }
+
   write(value: LedgerEntry): void {
-    if (this.#failure !== undefined) throw this.#failure.cause
+    this.#writes.check()
     const { task, uid } = this.#context
     const { job, attempt, subtask } = task
     this.#open ??= transactionName({ job, uid, attempt, subtask, checkpoint: this.#openedAfter })
     this.#entries.push(value)
-    if (this.#entries.length >= ENTRIES_PER_APPEND) this.#flush(this.#open)
+    if (this.#entries.length >= this.#options.entriesPerAppend) this.#flush(this.#open)
   }
 
   async prepareCommit(checkpoint: CheckpointId): Promise<readonly PreparedTransaction[]> {
@@ -104,41 +127,24 @@ class LedgerWriter implements SinkWriter<LedgerEntry> {
     this.#openedAfter = checkpoint
     if (transaction !== undefined) {
       this.#flush(transaction)
-      this.#enqueue(() => this.#seal(transaction))
+      this.#writes.add(0, () => this.#options.seal(transaction))
     }
-    await this.#sent
-    if (this.#failure !== undefined) throw this.#failure.cause
+    await this.#writes.settled()
     return transaction === undefined ? [] : [{ transaction, payload: null }]
   }
 
+  /** What is open stays so, for the sweep: no barrier came behind it. */
   async close(): Promise<void> {
-    await this.#sent
+    const closed = this.#writes.close()
+    this.#options.system.close?.()
+    await closed
   }
 
   #flush(transaction: string): void {
     const entries = this.#entries
     if (entries.length === 0) return
     this.#entries = []
-    this.#unanswered += entries.length
-    if (this.#unanswered > UNANSWERED_ENTRIES_MAX)
-      throw connectorError('MR-N11', `The ledger (limit ${UNANSWERED_ENTRIES_MAX} entries).`)
-    this.#enqueue(async () => {
-      await this.#system.append(transaction, entries)
-      this.#unanswered -= entries.length
-    })
-  }
-
-  /** Owns the promise: a failure is kept for prepareCommit (B22) and fails the task at once. */
-  #enqueue(call: () => Promise<void>): void {
-    this.#sent = this.#sent.then(async () => {
-      if (this.#failure !== undefined) return
-      try {
-        await call()
-      } catch (cause) {
-        this.#failure = { cause }
-        this.#context.fail(cause)
-      }
-    })
+    this.#writes.add(entries.length, () => this.#options.system.append(transaction, entries))
   }
 }
 

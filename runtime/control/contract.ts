@@ -40,8 +40,39 @@ export interface TaskDeployment {
   readonly finishedBefore: boolean
 }
 
+/** What a slot that outlived its coordinator says of a subtask that it runs or ran (rule 25). */
+export interface SurvivingTask {
+  readonly task: TaskId
+  readonly attempt: Attempt
+  /** restoring: it cannot be adopted. halted: it stands behind a stop barrier. */
+  readonly status: 'restoring' | 'running' | 'halted' | 'finished'
+  /** The neighbours' attempts that it is connected to. */
+  readonly outputs: readonly ChannelPeer[]
+  readonly inputs: readonly ChannelPeer[]
+  /** Of a finished one: the final state (rule 19). */
+  readonly final: SubtaskSnapshot | undefined
+  /** Only a checkpoint that starts from now on lets it finish. */
+  readonly waitsForCheckpoint: boolean
+  /** Of a source's reader, for its enumerator's reconcile (rule 20); undefined: no source. */
+  readonly splits: SurvivingSplits | undefined
+}
+
+export interface SurvivingSplits {
+  /** Owned with their present positions, encoded by the source's splitCodec. */
+  readonly owned: readonly Uint8Array[]
+  /** Read to their end since the newest checkpoint that is known as completed. */
+  readonly finished: readonly string[]
+  /** It asked for a split and has got none. */
+  readonly asks: boolean
+}
+
 export type ToSlot =
   | { readonly type: 'deploy'; readonly tasks: readonly TaskDeployment[] }
+  /**
+   * By a new incarnation, to a slot that outlived its coordinator: these subtasks go on in their attempts. Every snapshot with an id ≤
+   * `newestKnown` that is not completed is aborted (rule 25).
+   */
+  | { readonly type: 'adopt'; readonly newestKnown: CheckpointId }
   | {
       readonly type: 'trigger'
       readonly id: CheckpointId
@@ -65,7 +96,13 @@ export type ToSlot =
   | { readonly type: 'splitsWait'; readonly task: TaskId; readonly attempt: Attempt; readonly waiting: boolean }
 
 export type FromSlot =
-  | { readonly type: 'registered'; readonly version: number; readonly slot: SlotId; readonly graphHash: string }
+  | {
+      readonly type: 'registered'
+      readonly version: number
+      readonly slot: SlotId
+      readonly graphHash: string
+      readonly tasks: readonly SurvivingTask[]
+    }
   | { readonly type: 'running'; readonly task: TaskId; readonly attempt: Attempt }
   | {
       readonly type: 'acknowledged'
@@ -92,7 +129,6 @@ export type FromSlot =
       readonly error: SerializedError
     }
   | { readonly type: 'requestSplit'; readonly task: TaskId; readonly attempt: Attempt }
-  | { readonly type: 'splitFinished'; readonly task: TaskId; readonly attempt: Attempt; readonly splitId: string }
   /** All transactions of checkpoints ≤ id of this subtask are committed. */
   | { readonly type: 'committed'; readonly id: CheckpointId; readonly task: TaskId; readonly attempt: Attempt }
   | { readonly type: 'report'; readonly tasks: readonly TaskReport[] }
@@ -116,17 +152,62 @@ export interface SerializedError {
 export interface ControlLink<Out, In> {
   send(message: Out): void
   onMessage(callback: (message: In) => void): void
-  /** The peer did not acknowledge for the deadline, or its thread ended. Called once. */
+  /**
+   * The peer did not acknowledge for the deadline, or its thread ended. Called once. Only a side for which something waits notices the first;
+   * a coordinator for which nothing does hears from the slot's worker.
+   */
   onLost(callback: (reason: string) => void): void
   close(): void
 }
 
+/** What a slot's job is built with. */
+export interface SlotStart {
+  readonly incarnation: Incarnation
+  /** Of a rescale in this start; undefined: as the job was started. */
+  readonly parallelism: number | undefined
+}
+
+/** A slot that outlived the coordinator before, by what it registered with at this one. */
+export interface SurvivingSlot {
+  readonly slot: SlotId
+  readonly registered: Extract<FromSlot, { type: 'registered' }>
+  readonly link: ControlLink<ToSlot, FromSlot>
+}
+
+export interface SurvivorsOptions {
+  /** Each worker promises to refuse older ones before it reports. */
+  readonly incarnation: Incarnation
+  /** Whether what has reported is all that can be hoped for. */
+  readonly enough: (slots: readonly SurvivingSlot[]) => boolean
+  /**
+   * Room for so many is all that the job needs: once every worker has had the time to come, they offer it, and all that they run has
+   * reported, nobody else is waited for.
+   */
+  readonly slotsNeeded: number
+  /** After this long nobody is waited for, ms. */
+  readonly deadlineMs: number
+}
+
+/**
+ * A slot's thread that was asked to end ends within this, ms, unless it is in a call that nothing interrupts (a native one that blocks). Then only
+ * killing ends its process, whose own exit would wait for the thread. As long as a task may take to close.
+ */
+export const THREAD_END_MS_MAX = 30_000
+
 /** Starts and ends slots' threads; the outermost edge behind it. */
 export interface SlotProvider {
-  /** A fresh slot; its first message is 'registered'. */
-  start(slot: SlotId, incarnation: Incarnation): ControlLink<ToSlot, FromSlot>
-  /** Ends it at once, whatever it does. Resolves when it can no longer send anything. */
+  /** A fresh slot; its first message is 'registered'. Where it must wait for room, the link is there at once. */
+  start(slot: SlotId, start: SlotStart): ControlLink<ToSlot, FromSlot>
+  /** Ends it at once; where a thread cannot be ended its process ends. Resolves when it can no longer send anything, or nobody can reach it. */
   terminate(slot: SlotId): Promise<void>
+  /** How long a slot may take to register, waiting for room included, ms; undefined: the coordinator's own limit. */
+  readonly registrationDeadlineMs?: number
+  /** How many slots there is room for now; undefined: as many as are started. */
+  readonly slotsOffered?: number
+  /** Slots that run on from the incarnation before. Absent: slots die with their coordinator. */
+  survivors?(options: SurvivorsOptions): Promise<readonly SurvivingSlot[]>
+  /** Another coordinator owns the job, or is to: nothing is ended any more, and the slots are left to it. Absent: they end. */
+  abandon?(): void
   /** No slot will be started any more: what was kept ready for that ends. */
   close?(): Promise<void>
 }

@@ -26,6 +26,20 @@ export interface LinkPacket {
   readonly payload: unknown
 }
 
+/** Whether it has the shape of a packet, of whatever version. */
+export function isPacket(value: unknown): value is LinkPacket {
+  if (typeof value !== 'object' || value === null) return false
+  const { version, kind, from, to, received, number } = value as Partial<Record<keyof LinkPacket, unknown>>
+  return (
+    typeof version === 'number' &&
+    (kind === 'open' || kind === 'message' || kind === 'acknowledge') &&
+    typeof from === 'string' &&
+    (to === undefined || typeof to === 'string') &&
+    Number.isSafeInteger(received) &&
+    Number.isSafeInteger(number)
+  )
+}
+
 export interface LinkMachineOptions {
   /** A name that no life of either side had before. */
   readonly session: string

@@ -56,6 +56,44 @@ describe('a control link', () => {
     )
   })
 
+  it.each([null, {}, 'noise', 7, [], { version: 1, kind: 'message', from: 's', received: 0.5, number: 1 }])(
+    'takes no notice of what is no packet: %j',
+    (noise) => {
+      const { environment, state, ports } = roughPair(1)
+      state.rough = false
+      const [near, far] = ports.map((port) => createLink<number, number>({ port, environment, deadlineMs: 60_000 }))
+      const got: number[] = []
+      far!.onMessage((message) => got.push(message))
+      far!.onLost((reason) => expect(reason).toBe('never'))
+      ports[0].send(noise)
+      near!.send(1)
+      ports[0].send(noise)
+      environment.clock.advance(10_000)
+      expect(got).toEqual([1])
+    },
+  )
+
+  it('is lost, and says why, when its port cannot carry a message', () => {
+    const { environment, state, ports } = roughPair(1)
+    state.rough = false
+    const port: DatagramPort = {
+      ...ports[0],
+      send: (message) => {
+        if ((message as { payload?: unknown }).payload === 'too much') throw new Error('it is too large')
+        ports[0].send(message)
+      },
+    }
+    const near = createLink<string, string>({ port, environment, deadlineMs: 60_000 })
+    createLink<string, string>({ port: ports[1], environment, deadlineMs: 60_000 })
+    environment.clock.advance(1_000)
+    const lost: string[] = []
+    near.onLost((reason) => lost.push(reason))
+    near.send('too much')
+    near.send('more')
+    environment.clock.advance(10_000)
+    expect(lost).toEqual(['it is too large'])
+  })
+
   it('keeps messages for whoever listens later', () => {
     const { environment, state, ports } = roughPair(1)
     state.rough = false

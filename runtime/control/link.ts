@@ -3,8 +3,7 @@
 import type { Environment, Timer } from '../base/environment.ts'
 import type { ControlLink } from './contract.ts'
 import { Delivery } from './delivery.ts'
-import { LinkMachine } from './link-machine.ts'
-import type { LinkPacket } from './link-machine.ts'
+import { LinkMachine, isPacket } from './link-machine.ts'
 
 /** Carries structured-cloneable packets at most once; may lose, repeat and reorder them. */
 export interface DatagramPort {
@@ -35,7 +34,14 @@ export function createLink<Out, In>(options: LinkOptions): ControlLink<Out, In> 
   }
 
   const carryOut = (): void => {
-    for (const packet of machine.outbox) port.send(packet)
+    try {
+      for (const packet of machine.outbox) port.send(packet)
+    } catch (error) {
+      // A message that no port can carry would be repeated for ever, and whoever sent it hears of it nowhere else.
+      if (delivery.closed) return
+      end()
+      return delivery.lose(error instanceof Error ? error.message : String(error))
+    }
     machine.outbox.length = 0
     // A message may make its receiver send, and so come back here.
     for (const message of machine.inbox.splice(0)) delivery.message(message as In)
@@ -56,7 +62,9 @@ export function createLink<Out, In>(options: LinkOptions): ControlLink<Out, In> 
 
   port.onMessage((packet) => {
     if (delivery.closed) return
-    machine.packet(packet as LinkPacket, clock.nowMs())
+    // Whoever has the job's credentials may send anything here: what is no packet neither ends the link nor its process.
+    if (!isPacket(packet)) return environment.log('debug', 'what is no packet of a link was dropped')
+    machine.packet(packet, clock.nowMs())
     carryOut()
   })
   carryOut()

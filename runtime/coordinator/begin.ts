@@ -1,21 +1,21 @@
 // The first thing a coordinator does: read HEAD, decide, and take the job over by raising the incarnation (rule 2).
 
-import { within } from '../base/deadline.ts'
 import type { Start } from '../base/ids.ts'
 import { storageError } from '../storage/errors.ts'
 import { beginStart, newJob, raiseIncarnation, restorePointOf } from '../storage/head.ts'
-import type { Head, ManifestRef } from '../storage/head-contract.ts'
+import type { Head, ManifestRef, RestorePoint } from '../storage/head-contract.ts'
 import type { HeadKeeper } from '../storage/head-keeper.ts'
-import { CHECKPOINTS_PREFIX, isAbsoluteKey } from '../storage/paths.ts'
+import { isAbsoluteKey } from '../storage/paths.ts'
 import { decideStart } from '../storage/start-decision.ts'
 import type { JobCoordinatorOptions } from './coordinator-contract.ts'
 import { coordinatorError } from './errors.ts'
+import { readUnlessLost } from './lost-head.ts'
 import { checkRestorePoint, refuseDrained } from './restore-check.ts'
-import { readDeadlineMs } from './restore.ts'
 import type { CheckSources, CheckedRestorePoint } from './restore-check.ts'
 
 export type BeginOutcome =
-  | { readonly outcome: 'begun'; readonly head: Head }
+  /** `resumed`: this start was begun before, and what ran then may run on. */
+  | { readonly outcome: 'begun'; readonly head: Head; readonly resumed: boolean }
   /** This start has ended, or a later one has begun: run nothing. */
   | { readonly outcome: 'ended'; readonly head: Head }
   /** Another coordinator raised the incarnation at the same moment. */
@@ -31,16 +31,16 @@ export interface BeginOptions extends CheckSources, Pick<JobCoordinatorOptions, 
  */
 export async function beginJob(options: BeginOptions): Promise<BeginOutcome> {
   const { keeper, graph, job, start, restore } = options
-  await refuseLostHead(keeper, options)
+  const found = await readUnlessLost(keeper, options)
   const from = restore?.from
   // Only if a start begins there: one that goes on may have outlived the savepoint that it began from.
   const checked =
-    from !== undefined && beginsAnew(await keeper.read(), start, from)
-      ? await checkRestorePoint(options, from)
-      : undefined
+    from !== undefined && beginsAnew(found, start, from) ? await checkRestorePoint(options, from) : undefined
   const { maxParallelism } = graph
   const parallelism = Math.max(...graph.vertices.map((vertex) => vertex.parallelism))
+  let resumed = false
   const answer = await keeper.begin((head) => {
+    resumed = false
     if (head !== undefined && head.job !== job)
       throw coordinatorError('MR-O17', `HEAD is of ${head.job}, this is ${job}.`)
     const decision = decideStart(head, { start, from: from?.path })
@@ -48,9 +48,12 @@ export async function beginJob(options: BeginOptions): Promise<BeginOutcome> {
       case 'first':
         return newJob({ job, start: decision.start, parallelism, maxParallelism, ...restoredFrom(from, checked) })
       case 'resume':
+        resumed = true
         return raiseIncarnation(head!)
       case 'next': {
         if (from !== undefined) refuseAt(head!, from)
+        if (restore?.empty === true)
+          return beginStart(head!, { start: decision.start, parallelism, maxParallelism, ...fromEmpty(head!) })
         const point = restorePointOf(head!)
         if (from === undefined && point.kind === 'manifest') refuseDrained(point.manifest, point.manifest, restore)
         return beginStart(head!, {
@@ -70,7 +73,7 @@ export async function beginJob(options: BeginOptions): Promise<BeginOutcome> {
         return decision satisfies never
     }
   })
-  if (answer.outcome === 'won') return { outcome: 'begun', head: answer.head }
+  if (answer.outcome === 'won') return { outcome: 'begun', head: answer.head, resumed }
   if (answer.outcome === 'overtaken') return { outcome: 'fenced', head: answer.head }
   return { outcome: 'ended', head: answer.head! }
 }
@@ -87,25 +90,16 @@ function restoredFrom(from: ManifestRef | undefined, checked: CheckedRestorePoin
   return { restoredFrom: { kind: 'manifest', manifest: from }, ...checked } as const
 }
 
+/** Rule 23: what HEAD permits is committed first, by the code that wrote it. */
+function fromEmpty({ unconfirmed }: Head): { readonly restoredFrom: RestorePoint; readonly commitsPending: false } {
+  if (unconfirmed !== undefined) throw storageError('MR-S15', `Those of ${unconfirmed.path}.`)
+  return { restoredFrom: { kind: 'empty' }, commitsPending: false }
+}
+
 /** The swap that begins there must not lose sight of commits (rule 23), nor begin at what the job is about to delete. */
 function refuseAt(head: Head, from: ManifestRef): void {
   if (head.unconfirmed !== undefined) throw storageError('MR-S15', `Those of ${head.unconfirmed.path}.`)
   if (from.kind === 'savepoint' || isAbsoluteKey(from.path)) return
   if (!head.retained.some(({ path }) => path === from.path))
     throw storageError('MR-S18', `${from.path} is not retained any more.`)
-}
-
-/**
- * A job that began from empty where it has checkpoints would repeat what they hold, under ids that were used before (rule 6). Read
- * again behind the list: another command's first start writes HEAD, and after that its first checkpoint.
- */
-async function refuseLostHead(
-  keeper: HeadKeeper,
-  { store, environment }: Pick<BeginOptions, 'store' | 'environment'>,
-): Promise<void> {
-  if ((await keeper.read()) !== undefined) return
-  const late = () => storageError('MR-S01', `Listing ${CHECKPOINTS_PREFIX}…: no answer within ${readDeadlineMs} ms.`)
-  const [checkpoint] = await within(environment.clock, readDeadlineMs, store.list(CHECKPOINTS_PREFIX), late)
-  if (checkpoint !== undefined && (await keeper.read()) === undefined)
-    throw storageError('MR-S16', `The store holds ${checkpoint}.`)
 }

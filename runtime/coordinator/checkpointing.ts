@@ -14,8 +14,8 @@ import type { EnumeratorSnapshot } from '../checkpoint/manifest.ts'
 import type { SnapshotKind } from '../record/element.ts'
 import type { JobGraph } from '../job/contract.ts'
 import type { ObjectKey, ObjectStore } from '../storage/contract.ts'
-import { completeCheckpoint, completeSavepoint, stop } from '../storage/head.ts'
-import type { ManifestRef } from '../storage/head-contract.ts'
+import { completeCheckpoint, completeSavepoint, rescale, stop } from '../storage/head.ts'
+import type { Head, ManifestRef } from '../storage/head-contract.ts'
 import type { HeadKeeper } from '../storage/head-keeper.ts'
 import { manifestKey } from '../storage/paths.ts'
 import type { ReservedIds } from './checkpoint-ids.ts'
@@ -45,7 +45,7 @@ export interface CheckpointingOptions {
   readonly incarnation: Incarnation
   readonly execution: Execution
   readonly enumerators: Enumerators
-  readonly onCompleted: (completed: CompletedSnapshot) => void
+  readonly onCompleted: (completed: CompletedSnapshot, head: Head) => void
   readonly onOrphan: (id: CheckpointId, snapshot: SubtaskSnapshot) => void
   readonly onAborted: (failed: FailedSnapshot) => void
   /** A completed one is told by onCompleted. */
@@ -169,7 +169,7 @@ export class Checkpointing {
         if (action.outcome === 'failed') this.#options.onRequestFailed(action.request, action.detail)
         return undefined
       case 'restartHalted':
-        return this.#options.onHaltFailed(`savepoint ${action.id}, to stop with, did not complete (${action.detail})`)
+        return this.#options.onHaltFailed(`snapshot ${action.id}, to stop with, did not complete (${action.detail})`)
       case 'discard':
         return this.#options.onOrphan(action.id, action.snapshot)
       case 'wakeIn':
@@ -266,8 +266,13 @@ export class Checkpointing {
         holdsCommittables(snapshot.operators),
       )
       const answer = await keeper.update((head) => {
-        if (collected.kind === 'checkpoint')
-          return completeCheckpoint(head, { manifest, retainedMax: graph.settings.retained, commitsPending })
+        if (collected.kind === 'checkpoint') {
+          const completed = { manifest, retainedMax: graph.settings.retained, commitsPending }
+          const asked = head.savepointRequests.find(({ request }) => request === collected.request)
+          return asked?.parallelism === undefined
+            ? completeCheckpoint(head, completed)
+            : rescale(head, { ...completed, request: asked.request, parallelism: asked.parallelism })
+        }
         const request = collected.request!
         return collected.halt === undefined
           ? completeSavepoint(head, { request, manifest })
@@ -281,7 +286,7 @@ export class Checkpointing {
       const durationMs = environment.clock.nowMs() - collected.triggeredAtMs
       // What is permitted now must be known before the core goes on: it may find that all is done, and this not confirmed.
       this.#selfContained.completed(collected.id)
-      this.#options.onCompleted({ manifest, collected: contained, durationMs })
+      this.#options.onCompleted({ manifest, collected: contained, durationMs }, answer.head)
       this.handle({ type: 'swapWon', id: collected.id })
     } catch (error) {
       // Unclear and not settled within its deadline: nothing may be restored, aborted or deleted by this coordinator (rule 4).

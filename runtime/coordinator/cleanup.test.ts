@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { InvariantError } from '../base/errors.ts'
 import { checkpointId, incarnation, jobId, start } from '../base/ids.ts'
 import { encodeManifest, fromCollected } from '../checkpoint/manifest.ts'
 import { graphOf } from '../checkpoint/test-graph.ts'
@@ -8,7 +9,7 @@ import type { ManifestRef } from '../storage/head-contract.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
 import type { ObjectKey } from '../storage/contract.ts'
 import { MemoryHeadStore, MemoryObjectStore } from '../storage/memory-store.ts'
-import { checkpointDataKey, snapshotDataKey, fileKey, manifestKey } from '../storage/paths.ts'
+import { snapshotDataKey, fileKey, manifestKey } from '../storage/paths.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
 import type { CompletedSnapshot } from './coordinator-contract.ts'
 import { objectsOfCollected } from './checkpointing.ts'
@@ -46,6 +47,7 @@ async function subject(options: { readonly firstId?: number } = {}) {
     await remove(keys)
   }
   const swept: (ReadonlySet<string> | undefined)[] = []
+  const broken: unknown[] = []
   let quiet: () => Promise<void> = async () => undefined
   const commits = {
     sweep: async (kept: () => Promise<ReadonlySet<string> | undefined>) => void swept.push(await kept()),
@@ -59,6 +61,7 @@ async function subject(options: { readonly firstId?: number } = {}) {
     commits,
     execution: {} as Execution,
     quiet: () => quiet(),
+    onBroken: (error) => void broken.push(error),
     foreign: { read: async (key) => foreign.get(key), readRange: async () => undefined },
   })
   const put = async (...keys: string[]) => {
@@ -102,6 +105,7 @@ async function subject(options: { readonly firstId?: number } = {}) {
     heads,
     deletions,
     swept,
+    broken,
     foreign,
     environment,
     setQuiet: (next: () => Promise<void>) => (quiet = next),
@@ -109,7 +113,7 @@ async function subject(options: { readonly firstId?: number } = {}) {
   }
 }
 
-const data = (id: number, name: string): string => checkpointDataKey(checkpointId(id), name)
+const data = (id: number, name: string): string => snapshotDataKey(checkpointId(id), 'checkpoint', name)
 
 describe('clean-up of a job that began outside of its store', () => {
   const manifest = { ...manifestRef(3), path: fileKey('/other/objects/chk-3/_metadata') }
@@ -235,6 +239,25 @@ describe('clean-up after a completed checkpoint', () => {
     ])
     expect(await keys()).toEqual(['chk-8/_metadata', data(8, 'x')])
     expect(swept).toHaveLength(1)
+  })
+
+  it.each<[string, Partial<ManifestRef>]>([
+    ['a savepoint is to be discarded', { kind: 'savepoint', path: manifestKey(checkpointId(3), 'savepoint') }],
+    ['the store’s own', {}],
+  ])('that meets a broken invariant (%s) is loud about it and goes no further', async (_, ref) => {
+    const { complete, clean, cleanup, keeper, store, broken, environment, keys, swept } = await subject()
+    const list = store.list.bind(store)
+    store.list = async (prefix) => {
+      if (prefix === 'chk-3/') throw new InvariantError('no such folder')
+      return list(prefix)
+    }
+    await keeper.update((head) => ({ ...head, discarding: [{ ...manifestRef(3), ...ref }] }))
+    await clean(await complete(5, [data(5, 'x')]))
+    await clean(await complete(7, [data(7, 'y')]))
+    await cleanup.sweep()
+    expect(broken).toEqual([expect.any(InvariantError)])
+    expect([environment.lines, swept]).toEqual([[], []])
+    expect(await keys()).toContain(data(5, 'x'))
   })
 
   it('is not the business of a coordinator that was overtaken, nor of one that has ended', async () => {

@@ -1,8 +1,9 @@
 // What is no longer needed is taken away after a checkpoint has completed: dropped manifests with their data (rule 7), state of
-// aborted snapshots (R8), transactions that nobody holds (rule 24). Failing here costs space, never a record.
+// aborted snapshots (R8), transactions that nobody holds (rule 24). Failing here costs space, never a record; a broken invariant is no such failure.
 
 import { within } from '../base/deadline.ts'
 import type { Clock, Environment } from '../base/environment.ts'
+import { InvariantError } from '../base/errors.ts'
 import type { CheckpointId, Incarnation } from '../base/ids.ts'
 import { committablesOf } from '../checkpoint/assignment.ts'
 import { decodeManifest, objectsOf } from '../checkpoint/manifest.ts'
@@ -46,6 +47,7 @@ export interface CleanupOptions {
   readonly execution: Execution
   /** Resolves when no fully acknowledged snapshot is on its way to HEAD (checkpointing.ts). */
   readonly quiet: () => Promise<void>
+  readonly onBroken: (error: unknown) => void
 }
 
 interface Needs {
@@ -91,13 +93,20 @@ export class Cleanup {
 
   /** One at a time. */
   async #runWaiting(): Promise<void> {
-    const { clock } = this.#options.environment
+    const {
+      environment: { clock },
+      onBroken,
+    } = this.#options
     for (let act = this.#waiting; act !== undefined && !this.#closed; act = this.#waiting) {
       this.#waiting = undefined
       try {
         await withinCleanup(clock, act())
       } catch (error) {
-        this.#warn(error)
+        if (error instanceof InvariantError) {
+          // Whoever does not know any more what is needed deletes nothing.
+          this.close()
+          onBroken(error)
+        } else this.#warn(error)
       }
     }
     this.#running = undefined
@@ -190,7 +199,8 @@ export class Cleanup {
   }
 }
 
-function namedBy(head: Head): readonly ManifestRef[] {
+/** Manifests whose objects must stay. */
+export function namedBy(head: Head): readonly ManifestRef[] {
   const point = restorePointOf(head)
   return [
     ...head.retained,

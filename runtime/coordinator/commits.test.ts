@@ -131,6 +131,7 @@ async function subject(options: { readonly store?: (store: HeadStore) => HeadSto
     graph,
     job,
     incarnation: incarnation(1),
+    rescaledTo: undefined,
     environment,
     placement,
     slots: {
@@ -248,6 +249,19 @@ describe('confirming commits', () => {
     expect([story, commits.allConfirmed]).toEqual([['fenced'], false])
   })
 
+  it('of an ended start, after a later one began elsewhere, leaves that one’s open, though its id is smaller', async () => {
+    const { commits, keeper, unconfirmed } = await subject()
+    const ref = (id: number) => {
+      const path = manifestKey(checkpointId(id), 'savepoint')
+      return { id: checkpointId(id), kind: 'savepoint' as const, path, start: start(1), completedAtMs: 0, bytes: 0 }
+    }
+    await keeper.amend((head) => ({ ...head, unconfirmed: ref(7) }))
+    await commits.confirmAmending(ref(500))
+    expect(await unconfirmed()).toBe(7)
+    await commits.confirmAmending(ref(7))
+    expect(await unconfirmed()).toBeUndefined()
+  })
+
   it('without writers commits what it is given, and refuses transactions of a sink that is not there', async () => {
     const { commits, external } = await subject()
     await commits.commitWithoutWriters(new Map([['sink', [transaction('a'), transaction('b')]]]))
@@ -287,6 +301,23 @@ describe('the sweep of transactions (rule 24)', () => {
       return new Set()
     }, execution)
     expect([asked, external.aborted]).toEqual([1, [nameOf(8, 0, { incarnation: 0 })]])
+  })
+
+  it('spares an attempt that is given up until HEAD says so: the next coordinator might still adopt it', async () => {
+    const { commits, execution, external } = await subject()
+    execution.givenUp()
+    const former = nameOf(2, 0)
+    external.existing = [former]
+    execution.renew([sinkTask(0)])
+    await commits.sweep(async () => new Set(), execution)
+    expect(external.aborted).toEqual([])
+    // It fails again before that: the attempt in between never ran.
+    execution.renew([sinkTask(0)])
+    await commits.sweep(async () => new Set(), execution)
+    expect(external.aborted).toEqual([])
+    execution.givenUp()
+    await commits.sweep(async () => new Set(), execution)
+    expect(external.aborted).toEqual([former])
   })
 
   it('aborts nothing when HEAD is not ours any more', async () => {

@@ -1,7 +1,7 @@
 // Commits as the coordinator sees them: when all are confirmed, those of sinks that run no more, and the sweep (rules 3, 22-24).
 
 import type { Environment, Timer } from '../base/environment.ts'
-import { InvariantError } from '../base/errors.ts'
+import { InvariantError, MillraceError } from '../base/errors.ts'
 import { formatAttempt, taskKey } from '../base/ids.ts'
 import type { Attempt, CheckpointId, JobId, SubtaskIndex, TaskId, TaskKey } from '../base/ids.ts'
 import { Metrics } from '../base/metrics.ts'
@@ -10,12 +10,13 @@ import type { CollectedSnapshot } from '../checkpoint/core-contract.ts'
 import { checkpointError } from '../checkpoint/errors.ts'
 import type { Committer } from '../connectors/contract.ts'
 import type { JobGraph } from '../job/contract.ts'
-import { commitWithRetry } from '../operators/commit-with-retry.ts'
+import { commitWithRetry, isCommitRefused } from '../operators/commit-with-retry.ts'
 import type { FileSystem } from '../storage/contract.ts'
-import { confirmCommits } from '../storage/head.ts'
-import type { Head } from '../storage/head-contract.ts'
+import { confirmCommits, confirmCommitsOf } from '../storage/head.ts'
+import type { Head, ManifestRef } from '../storage/head-contract.ts'
 import type { HeadKeeper, UpdateAnswer } from '../storage/head-keeper.ts'
 import { parseTransactionName } from '../storage/paths.ts'
+import { coordinatorError } from './errors.ts'
 import type { Execution } from './execution.ts'
 import type { RestorePlan } from './restore.ts'
 
@@ -43,7 +44,7 @@ export interface CommitsOptions {
 
 export class Commits {
   readonly #options: CommitsOptions
-  readonly #committers = new Map<string, Committer>()
+  readonly #committers: ReadonlyMap<string, Committer>
   /** The newest checkpoint that each two-phase subtask has committed. */
   readonly #committed = new Map<TaskKey, CheckpointId>()
   #permitted: { readonly id: CheckpointId; readonly waits: ReadonlySet<TaskKey> } | undefined
@@ -55,13 +56,7 @@ export class Commits {
 
   constructor(options: CommitsOptions) {
     this.#options = options
-    for (const vertex of options.graph.vertices) {
-      for (const { uid, factory } of vertex.chain) {
-        if (factory.kind !== 'operator' || factory.sink?.createCommitter === undefined) continue
-        const { environment, files, job } = options
-        this.#committers.set(uid, factory.sink.createCommitter({ environment, files, uid, job }))
-      }
-    }
+    this.#committers = committersOf(options)
   }
 
   /** Commits without the writers: of an ended start, or of sinks that had wholly finished (rule 23). `byUid`: from a permitted manifest. */
@@ -138,9 +133,12 @@ export class Commits {
     this.#retry?.cancel()
   }
 
-  /** For an ended start, whose HEAD nobody owns: confirming is right whoever does it. */
-  async confirmAmending(id: CheckpointId): Promise<void> {
-    await this.#options.keeper.amend((head) => confirmCommits(head, id))
+  /**
+   * For an ended start, whose HEAD nobody owns: confirming is right whoever does it. A later start may have begun meanwhile, from a manifest
+   * of any id.
+   */
+  async confirmAmending(permitted: ManifestRef): Promise<void> {
+    await this.#options.keeper.amend((head) => confirmCommitsOf(head, permitted))
   }
 
   get allConfirmed(): boolean {
@@ -181,7 +179,10 @@ export class Commits {
     const vertex = this.#options.graph.vertices.find(({ chain }) => chain.some((operator) => operator.uid === uid))
     const current = new Set<string>()
     for (const { task, attempt } of execution.tasks.values()) {
-      if (task.vertex === vertex?.id) current.add(attemptOf({ subtask: task.subtask, attempt }))
+      if (task.vertex !== vertex?.id) continue
+      current.add(attemptOf({ subtask: task.subtask, attempt }))
+      const former = execution.formerAttemptOf(task)
+      if (former !== undefined) current.add(attemptOf({ subtask: task.subtask, attempt: former }))
     }
     return current
   }
@@ -217,6 +218,28 @@ export class Commits {
       if (!this.#stop.signal.aborted) this.#retry = environment.clock.timer(confirmPauseMs, () => this.#confirmIfAll())
     }
   }
+}
+
+/** What a commit made here was refused for, as whoever has to act needs it: by `code` it says what that means for the job. */
+export function askingForCommit(code: 'MR-O23' | 'MR-O28', error: unknown): unknown {
+  return error instanceof MillraceError && isCommitRefused(error.code)
+    ? coordinatorError(code, error.message, error)
+    : error
+}
+
+/** By uid of the sinks: what commits, lists and aborts without their writers (rule 23). */
+export function committersOf({
+  graph,
+  job,
+  environment,
+  files,
+}: Pick<CommitsOptions, 'graph' | 'job' | 'environment' | 'files'>): ReadonlyMap<string, Committer> {
+  const committers = new Map<string, Committer>()
+  for (const { uid, factory } of graph.vertices.flatMap(({ chain }) => chain)) {
+    if (factory.kind !== 'operator' || factory.sink?.createCommitter === undefined) continue
+    committers.set(uid, factory.sink.createCommitter({ environment, files, uid, job }))
+  }
+  return committers
 }
 
 /** Whether a subtask's snapshot, or its share of a restore point, has anything to commit. */

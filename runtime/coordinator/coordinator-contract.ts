@@ -2,7 +2,7 @@
 
 import type { SnapshotKind } from '../record/element.ts'
 import type { Environment } from '../base/environment.ts'
-import type { CheckpointId, JobId, Start } from '../base/ids.ts'
+import type { CheckpointId, JobId, Start, TaskId } from '../base/ids.ts'
 import type { SnapshotReader, SnapshotWriters } from '../checkpoint/contract.ts'
 import type { AbortReason, CollectedSnapshot } from '../checkpoint/core-contract.ts'
 import type { SlotProvider } from '../control/contract.ts'
@@ -12,6 +12,8 @@ import type { Head, ManifestRef, RestorePoint } from '../storage/head-contract.t
 
 export interface JobCoordinatorOptions {
   readonly graph: JobGraph
+  /** The graph at another parallelism of the job, for a rescale; throws as building it does. Absent: the job cannot be rescaled. */
+  readonly graphAt?: (parallelism: number) => JobGraph
   readonly job: JobId
   /** undefined: the local rule, which goes on with what is there (rule 28). */
   readonly start: Start | undefined
@@ -33,6 +35,8 @@ export interface JobCoordinatorOptions {
 export interface RestoreRequest {
   /** Makes a new start that begins there; `path` is absolute when it lies outside of this job's store. */
   readonly from?: ManifestRef | undefined
+  /** A new start begins from nothing (rule 2); what was there before stays for a rollback. Not with `from`. */
+  readonly empty?: boolean
   /** HEAD of the job that made it shows that its transactions are committed; else they are committed again, which is safe. */
   readonly committed?: boolean
   /** State whose uid is missing in the graph is dropped, once; else it is refused. */
@@ -41,10 +45,13 @@ export interface RestoreRequest {
   readonly allowDrained: boolean
 }
 
-/** How a request for a savepoint was answered; the same for each repetition of it. */
+/** How a request for a savepoint, or to rescale in place, was answered; the same for each repetition of it. */
 export type SavepointAnswer =
+  /** `manifest`: the savepoint, or where the new size began. */
   | { readonly outcome: 'completed'; readonly manifest: ManifestRef }
   | { readonly outcome: 'failed'; readonly detail: string }
+  /** The job is over, and was not stopped by this request: it takes none any more. */
+  | { readonly outcome: 'ended'; readonly detail: string }
 
 export interface CompletedSnapshot {
   readonly manifest: ManifestRef
@@ -59,15 +66,37 @@ export interface FailedSnapshot {
   readonly detail: string
 }
 
+export interface ReportedFailure {
+  readonly message: string
+  /** MR-…; absent: of no table, such as the job's own errors. */
+  readonly code?: string | undefined
+  /** Subtasks that failed; of a lost slot, all that it ran. Absent: unknown. */
+  readonly failed?: readonly TaskId[]
+}
+
+export interface ReportedRestart extends ReportedFailure {
+  readonly inMs: number
+  /** How many subtasks restart. */
+  readonly tasks: number
+}
+
 /** What a terminal or a test may watch. */
 export interface CoordinatorObserver {
   began?(head: Head, restorePoint: RestorePoint): void
+  /** Subtasks run on that an earlier incarnation deployed; `restarting` of the job do not. */
+  adopted?(adoption: { readonly tasks: number; readonly restarting: number }): void
+  /** All subtasks stand still and begin again at this parallelism. */
+  rescaled?(parallelism: number): void
   running?(): void
   /** Savepoints too (`manifest.kind`). */
   checkpointCompleted?(completed: CompletedSnapshot): void
   /** Declined, expired, storage …: of any kind of snapshot. */
   checkpointFailed?(failed: FailedSnapshot): void
-  restarting?(failure: { readonly message: string; readonly inMs: number; readonly tasks: number }): void
+  restarting?(failure: ReportedRestart): void
+  /** The failure after which nothing restarts. */
+  gaveUp?(failure: ReportedFailure): void
+  /** The tasks are gone, and what HEAD permits is committed as far as it can be. */
+  ended?(outcome: JobOutcome): void
 }
 
 export type JobOutcome =

@@ -31,6 +31,7 @@ function subject() {
     graph,
     job: jobId('job'),
     incarnation: incarnation(4),
+    rescaledTo: undefined,
     environment: manualEnvironment(),
     placement,
     slots,

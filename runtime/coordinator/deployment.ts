@@ -30,8 +30,8 @@ export function deploymentsOf(options: DeploymentOptions): TaskDeployment[] {
     return {
       task,
       attempt: execution.attemptOf(task),
-      outputs: vertex.outputs.flatMap((id) => consumersOf(graph.edges[id]!, task.subtask, options)),
-      inputs: vertex.inputs.flatMap((id) => producersOf(graph.edges[id]!, task.subtask, options)),
+      outputs: vertex.outputs.flatMap((id) => outputPeers(graph.edges[id]!, task.subtask, options)),
+      inputs: vertex.inputs.flatMap((id) => inputPeers(graph.edges[id]!, task.subtask, options)),
       restored: assignment.restored,
       newestKnownCheckpoint: newestKnown,
       finishedBefore: assignment.finishedBefore,
@@ -39,34 +39,43 @@ export function deploymentsOf(options: DeploymentOptions): TaskDeployment[] {
   })
 }
 
-function consumersOf(
+function outputPeers(
   edge: JobEdge,
   producer: SubtaskIndex,
   { graph, job, execution }: DeploymentOptions,
 ): ChannelPeer[] {
-  return neighbours(edge, producer, edge.target, graph).map((consumer) => {
-    const task = { vertex: edge.target, subtask: consumer }
+  return consumersOf(edge, producer, graph).map((task) => {
     const attempt = execution.attemptOf(task)
     const address = dataAddress(job, execution.slotOf(task), { task, attempt })
-    return { channel: { edge: edge.id, producer, consumer }, attempt, address }
+    return { channel: { edge: edge.id, producer, consumer: task.subtask }, attempt, address }
   })
 }
 
-function producersOf(
+function inputPeers(
   edge: JobEdge,
   consumer: SubtaskIndex,
   { graph, job, execution }: DeploymentOptions,
 ): ChannelPeer[] {
-  return neighbours(edge, consumer, edge.source, graph).map((producer) => {
-    const task = { vertex: edge.source, subtask: producer }
+  return producersOf(edge, consumer, graph).map((task) => {
     const attempt = execution.attemptOf(task)
     const address = creditAddress(job, execution.slotOf(task), { task, attempt })
-    return { channel: { edge: edge.id, producer, consumer }, attempt, address }
+    return { channel: { edge: edge.id, producer: task.subtask, consumer }, attempt, address }
   })
 }
 
+/** The subtasks that a producer's subtask sends to over an edge. */
+export function consumersOf(edge: JobEdge, producer: SubtaskIndex, graph: JobGraph): TaskId[] {
+  return neighbours(edge, producer, edge.target, graph)
+}
+
+/** The subtasks that a consumer's subtask hears from over an edge. */
+export function producersOf(edge: JobEdge, consumer: SubtaskIndex, graph: JobGraph): TaskId[] {
+  return neighbours(edge, consumer, edge.source, graph)
+}
+
 /** The subtasks at the other end: the same one of a forward edge, all of any other. */
-function neighbours(edge: JobEdge, own: SubtaskIndex, other: VertexId, graph: JobGraph): SubtaskIndex[] {
-  if (edge.partitioning === 'forward') return [own]
-  return Array.from({ length: vertexOf(graph, other).parallelism }, (_, index) => subtaskIndex(index))
+function neighbours(edge: JobEdge, own: SubtaskIndex, vertex: VertexId, graph: JobGraph): TaskId[] {
+  if (edge.partitioning === 'forward') return [{ vertex, subtask: own }]
+  const { parallelism } = vertexOf(graph, vertex)
+  return Array.from({ length: parallelism }, (_, index) => ({ vertex, subtask: subtaskIndex(index) }))
 }

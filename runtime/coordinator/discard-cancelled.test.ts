@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { InvariantError } from '../base/errors.ts'
 import { checkpointId, incarnation, jobId, start } from '../base/ids.ts'
 import { encodeManifest, fromCollected } from '../checkpoint/manifest.ts'
 import { graphOf } from '../checkpoint/test-graph.ts'
@@ -7,9 +8,11 @@ import { addPin, cancel, completeCheckpoint, discardCancelled, fail, newJob, res
 import type { Head, ManifestRef } from '../storage/head-contract.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
 import { MemoryHeadStore, MemoryObjectStore } from '../storage/memory-store.ts'
-import { checkpointDataKey, manifestKey, snapshotDataKey } from '../storage/paths.ts'
+import { manifestKey, snapshotDataKey } from '../storage/paths.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
+import type { JobCoordinatorOptions } from './coordinator-contract.ts'
 import { discardAfterCancel } from './discard-cancelled.ts'
+import { finishCommitsAfter } from './permitted-commits.ts'
 
 const deleting = graphOf({ vertices: [{ id: 'all' }] })
 const graphWith = (onCancellation: 'retain' | 'delete') => ({
@@ -41,7 +44,7 @@ async function subject(change: (head: Head) => Head, onCancellation: 'retain' | 
     }
     const collected = { ...collectedOf(deleting, () => subtaskSnapshot({})), id: checkpointId(id) }
     await store.create(refOf(id).path, encodeManifest(fromCollected(collected, meta)))
-    await store.create(checkpointDataKey(checkpointId(id), 'data'), new Uint8Array(3))
+    await store.create(snapshotDataKey(checkpointId(id), 'checkpoint', 'data'), new Uint8Array(3))
   }
   for (const key of savepointKeys) await store.create(key, new Uint8Array(3))
   const keeper = await HeadKeeper.open(heads, environment)
@@ -58,7 +61,9 @@ async function subject(change: (head: Head) => Head, onCancellation: 'retain' | 
     const head = (await keeper.read())!
     return { retained: head.retained.map(({ id }) => id), discarding: head.discarding.map(({ id }) => id) }
   }
-  return { discard, store, environment }
+  const endAfter = () =>
+    finishCommitsAfter({ graph, store, environment } as unknown as JobCoordinatorOptions, keeper, { kind: 'cancelled' })
+  return { discard, endAfter, store, environment }
 }
 
 const cancelled = (head: Head): Head => cancel(head, { deleted: false })
@@ -90,7 +95,7 @@ describe('the checkpoints of a cancelled job', () => {
 
   it('are deleted by the next command after a crash between its steps', async () => {
     const { discard, store } = await subject((head) => discardCancelled(cancelled(head)))
-    await store.delete([checkpointDataKey(checkpointId(5), 'data')])
+    await store.delete([snapshotDataKey(checkpointId(5), 'checkpoint', 'data')])
     expect(await discard()).toEqual({ retained: [], discarding: [] })
     expect(await store.list('chk-')).toEqual([])
   })
@@ -102,5 +107,16 @@ describe('the checkpoints of a cancelled job', () => {
     expect(await discard()).toEqual({ retained: [], discarding: [5, 6] })
     store.delete = remove
     expect(await discard()).toEqual({ retained: [], discarding: [] })
+  })
+
+  it('that are none of the job’s break it loudly: nothing is deleted, and no warning hides it', async () => {
+    const savepoint: ManifestRef = { ...refOf(7), kind: 'savepoint', path: savepointKeys[0]! }
+    const { discard, endAfter, store, environment } = await subject((head) => ({
+      ...cancelled(head),
+      discarding: [savepoint],
+    }))
+    await expect(discard()).rejects.toBeInstanceOf(InvariantError)
+    await expect(endAfter()).rejects.toBeInstanceOf(InvariantError)
+    expect([store.size, environment.lines]).toEqual([6, []])
   })
 })

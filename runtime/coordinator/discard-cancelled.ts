@@ -1,5 +1,6 @@
 // `onCancellation: 'delete'`: the checkpoints of a cancelled job are taken away once everything permitted is committed.
 
+import { InvariantError } from '../base/errors.ts'
 import { decodeManifest, objectsOf } from '../checkpoint/manifest.ts'
 import type { ObjectKey } from '../storage/contract.ts'
 import { withinCleanup } from './cleanup.ts'
@@ -11,34 +12,44 @@ import { isAbsoluteKey } from '../storage/paths.ts'
 import type { JobCoordinatorOptions } from './coordinator-contract.ts'
 import { readManifest } from './restore.ts'
 
-/**
- * Two swaps with the deletion between them, as for any dropped checkpoint (rule 7): a crash anywhere leaves in HEAD what remains to be
- * done, and whoever runs the ended job again does it. Does nothing for any other end. Never rejects: failing here costs space only.
- */
+/** Does nothing for any other end. Rejects for a broken invariant alone: failing here costs space only. */
 export async function discardAfterCancel(
   options: Pick<JobCoordinatorOptions, 'graph' | 'store' | 'environment'>,
   keeper: HeadKeeper,
 ): Promise<void> {
-  const { graph, store, environment } = options
+  const { graph, environment } = options
   if (graph.settings.onCancellation !== 'delete') return
   try {
-    if (!hasSome(await keeper.readBegun())) return
-    const head = await keeper.amend(discardCancelled)
-    if (!hasSome(head)) return
-    const deleting = discardFiles({
-      head,
-      store,
-      objectsOf: (bytes) => [...objectsOf(decodeManifest(bytes, 'a checkpoint of a cancelled job'))],
-      stillUsed: await pinnedObjects(options, head),
-      environment,
-    })
-    const gone = await withinCleanup(environment.clock, deleting)
-    if (gone.length > 0) await keeper.amend((newest) => discarded(newest, gone))
+    await discardAllOfCancelled(options, keeper)
   } catch (error) {
+    if (error instanceof InvariantError) throw error
     environment.log('warn', 'the checkpoints of the cancelled job were not all deleted; the next command tries again', {
       error: String(error),
     })
   }
+}
+
+/**
+ * Two swaps with the deletion between them, as for any dropped checkpoint (rule 7): a crash anywhere leaves in HEAD what remains to be
+ * done, and whoever runs the ended job again does it. What could not be deleted stays in `discarding`. Does nothing for any other end.
+ */
+export async function discardAllOfCancelled(
+  options: Pick<JobCoordinatorOptions, 'store' | 'environment'>,
+  keeper: HeadKeeper,
+): Promise<void> {
+  const { store, environment } = options
+  if (!hasSome(await keeper.readBegun())) return
+  const head = await keeper.amend(discardCancelled)
+  if (!hasSome(head)) return
+  const deleting = discardFiles({
+    head,
+    store,
+    objectsOf: (bytes) => [...objectsOf(decodeManifest(bytes, 'a checkpoint of a cancelled job'))],
+    stillUsed: await pinnedObjects(options, head),
+    environment,
+  })
+  const gone = await withinCleanup(environment.clock, deleting)
+  if (gone.length > 0) await keeper.amend((newest) => discarded(newest, gone))
 }
 
 function hasSome({ end, unconfirmed, retained, discarding }: Head): boolean {

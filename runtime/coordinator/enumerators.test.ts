@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { checkpointId, subtaskIndex, vertexId } from '../base/ids.ts'
+import { checkpointId, incarnation, subtaskIndex, vertexId } from '../base/ids.ts'
 import type { CheckpointId, TaskId } from '../base/ids.ts'
 import { graphOf } from '../checkpoint/test-graph.ts'
 import type { EnumeratorContext, Source, SplitEnumerator } from '../connectors/contract.ts'
+import type { SurvivingTask } from '../control/contract.ts'
 import type { JobGraph } from '../job/contract.ts'
-import { createReader } from '../record/bytes.ts'
+import { createReader, createWriter } from '../record/bytes.ts'
 import { untypedCodec } from '../record/untyped.ts'
 import { MemoryFiles } from '../storage/memory-files.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
@@ -18,6 +19,8 @@ class ListEnumerator implements SplitEnumerator<string, string[]> {
   waiting: string[]
   readonly story: string[] = []
   startsWith: (() => void | Promise<void>) | undefined
+  answersWith: ((subtask: never) => void) | undefined
+  closesWith: (() => void) | undefined
 
   constructor(context: EnumeratorContext<string>, restored: string[] | undefined, all: readonly string[]) {
     this.context = context
@@ -33,6 +36,7 @@ class ListEnumerator implements SplitEnumerator<string, string[]> {
   }
 
   requestSplit(subtask: never): void {
+    if (this.answersWith !== undefined) return this.answersWith(subtask)
     const split = this.waiting.shift()
     if (split === undefined) this.context.signalNoMoreSplits(subtask)
     else this.context.assign(subtask, [split])
@@ -51,12 +55,15 @@ class ListEnumerator implements SplitEnumerator<string, string[]> {
     return this.waiting.length > 0
   }
 
-  reconcile(): void {
-    throw new Error('not here')
+  reconcile(owned: ReadonlyMap<number, readonly string[]>, finished: readonly string[]): void {
+    const taken = new Set([...finished, ...[...owned.values()].flat()])
+    this.story.push(`taken: ${[...taken].join(' ')}`)
+    this.waiting = this.waiting.filter((split) => !taken.has(split))
   }
 
   close(): void {
     this.story.push('closed')
+    this.closesWith?.()
   }
 }
 
@@ -108,6 +115,21 @@ function subject(
         subtasks.map((index) => tasks[index]!),
         { ...planOf(from), ...plan },
       ),
+    adopt: async (readers: readonly Partial<SurvivingTask>[], plan: Partial<RestorePlan> = {}) =>
+      enumerators.adopt(
+        readers.map((reader): SurvivingTask => ({
+          task: tasks[0]!,
+          attempt: { incarnation: incarnation(1), number: 1 },
+          status: 'running',
+          inputs: [],
+          outputs: [],
+          final: undefined,
+          waitsForCheckpoint: false,
+          splits: undefined,
+          ...reader,
+        })),
+        { ...planOf(7), ...plan },
+      ),
     run: (...subtasks: number[]) => {
       for (const index of subtasks) enumerators.readerRuns(tasks[index]!)
     },
@@ -131,7 +153,8 @@ function planOf(from: number | undefined): RestorePlan {
 function words(message: TaskMessage): string {
   if (message.type === 'splitsWait') return `waits ${message.waiting}`
   if (message.type !== 'assign') return message.type
-  return `gets ${message.splits.map((bytes) => String(untypedCodec.decode(createReader(bytes)))).join(' ')}${message.noMore ? 'no more' : ''}`
+  const splits = message.splits.map((bytes) => String(untypedCodec.decode(createReader(bytes)))).join(' ')
+  return `gets ${[...(splits === '' ? [] : [splits]), ...(message.noMore ? ['no more'] : [])].join(', ')}`
 }
 
 describe('split enumerators in the coordinator', () => {
@@ -144,6 +167,22 @@ describe('split enumerators in the coordinator', () => {
     expect(take()).toEqual(['1 gets a', '0 waits false', '1 waits false'])
     ask(0)
     expect(take()).toEqual(['0 gets no more'])
+  })
+
+  it('say all that they say to a reader in one turn in one message: a lost coordinator has said it all, or nothing', async () => {
+    const { restart, run, ask, take, newest } = subject()
+    await restart([0, 1], undefined)
+    run(0, 1)
+    take()
+    const { context } = newest()
+    newest().answersWith = (subtask) => {
+      context.assign(subtask, ['a'])
+      context.assign(subtask, ['b'])
+      context.signalNoMoreSplits(subtask)
+      context.signalNoMoreSplits(subtaskIndex(1))
+    }
+    ask(0)
+    expect(take()).toEqual(['0 gets a b, no more', '1 gets no more'])
   })
 
   it('keep what is assigned to a reader that does not run yet, and deliver it before anything else when it does', async () => {
@@ -238,6 +277,36 @@ describe('split enumerators in the coordinator', () => {
     expect([made.length, earlier.story.at(-1)]).toEqual([2, 'closed'])
   })
 
+  it('are over when their close throws: the restart goes on with a new one, and they are not closed again', async () => {
+    const { restart, run, ask, enumerators, made, newest, take, environment } = subject()
+    await restart([0, 1], undefined)
+    newest().closesWith = () => {
+      throw new Error('client already closed')
+    }
+    await restart([0, 1], undefined)
+    run(0, 1)
+    take()
+    ask(0)
+    expect(take()).toEqual(['0 gets a'])
+    newest().closesWith = made[0]!.closesWith
+    enumerators.close()
+    enumerators.close()
+    expect(made.map(({ story }) => story.filter((word) => word === 'closed').length)).toEqual([1, 1])
+    const told = { source: 'source', error: 'Error: client already closed' }
+    expect(environment.lines.map(({ fields }) => fields)).toEqual([told, told])
+  })
+
+  it('are heard by nobody once they are closed: the run after this one would take it for its own', async () => {
+    const { restart, run, enumerators, newest, take, failures } = subject()
+    await restart([0, 1], undefined)
+    run(0, 1)
+    take()
+    enumerators.close()
+    newest().context.fail(new Error('late'))
+    newest().context.assign(subtaskIndex(1), ['z'])
+    expect([failures, take()]).toEqual([[], []])
+  })
+
   it('are not made for a source that had wholly finished', async () => {
     const { restart, run, ask, made, take } = subject()
     await restart([0, 1], 4, { finishedVertices: new Set([vertexId('source')]) })
@@ -277,5 +346,50 @@ describe('split enumerators in the coordinator', () => {
       bytes: new Uint8Array(),
     }
     await expect(restart([0, 1], 1, { enumerators: new Map([['source', stored]]) })).rejects.toThrow(/MR-O10/)
+  })
+})
+
+function encoded(split: string): Uint8Array {
+  const writer = createWriter()
+  untypedCodec.encode(split, writer)
+  return writer.take()
+}
+
+describe('the enumerator of readers that run on (rule 20)', () => {
+  const asked = (...owned: string[]) => ({ owned: owned.map(encoded), finished: [], asks: true })
+
+  it('begins again from the checkpoint and gives out nothing that they own or have read since', async () => {
+    const { adopt, tasks, take, newest, snapshot } = subject()
+    await adopt([
+      { task: tasks[0]!, splits: { owned: [encoded('b')], finished: ['a'], asks: false } },
+      { task: tasks[1]!, splits: asked() },
+    ])
+    expect(newest().story).toEqual(['taken: a b', 'reader 0', 'reader 1'])
+    expect(take()).toEqual(['0 waits true', '1 gets c', '1 waits true'])
+    expect(untypedCodec.decode(createReader(snapshot(8).bytes))).toEqual(['d'])
+  })
+
+  it('answers a reader whose question was lost with the coordinator, also with "no more"', async () => {
+    const { adopt, tasks, take } = subject({ all: ['a'] })
+    await adopt([{ task: tasks[0]!, splits: asked('a') }])
+    expect(take()).toEqual(['0 waits false', '1 waits false', '0 gets no more', '0 waits false'])
+  })
+
+  it('restarts all readers of a source together until a checkpoint holds what was given before', async () => {
+    const { adopt, tasks, enumerators, restart, newest } = subject()
+    await adopt([{ task: tasks[0]!, splits: asked() }])
+    expect(enumerators.bound([tasks[1]!])).toEqual(tasks)
+    await restart([1], 7)
+    expect(enumerators.bound([tasks[1]!])).toEqual(tasks)
+    enumerators.completed(checkpointId(8))
+    expect(enumerators.bound([tasks[1]!])).toEqual([])
+    expect(newest().story).toContain('reader 0')
+  })
+
+  it('asks nothing of readers that have finished', async () => {
+    const { adopt, tasks, take, newest } = subject({ all: [] })
+    await adopt([{ task: tasks[0]!, status: 'finished' }])
+    expect(newest().story).toEqual(['taken: '])
+    expect(take()).toEqual(['0 waits false', '1 waits false'])
   })
 })

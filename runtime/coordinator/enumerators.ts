@@ -6,7 +6,7 @@ import { invariant } from '../base/errors.ts'
 import { subtaskIndex } from '../base/ids.ts'
 import type { CheckpointId, SubtaskIndex, TaskId, VertexId } from '../base/ids.ts'
 import type { EnumeratorContext, Source, SplitEnumerator } from '../connectors/contract.ts'
-import type { ToSlot } from '../control/contract.ts'
+import type { SurvivingTask, ToSlot } from '../control/contract.ts'
 import type { JobGraph } from '../job/contract.ts'
 import { createReader, createWriter } from '../record/bytes.ts'
 import type { CodecDescription } from '../record/contract.ts'
@@ -35,12 +35,16 @@ export interface EnumeratorState {
   readonly bytes: Uint8Array
 }
 
+type Assignment = Extract<TaskMessage, { type: 'assign' }>
+
 interface Entry {
   readonly vertex: VertexId
   readonly uid: string
   readonly parallelism: number
   readonly source: Source<unknown, unknown, unknown>
   enumerator: SplitEnumerator<unknown, unknown> | undefined
+  /** Readers run on that were given splits by an enumerator before this one, and no checkpoint has completed since. */
+  adopted: boolean
   /** What the readers were last told. */
   splitsWait: boolean
   /** Rises with each restore: what an earlier life still says is dropped. */
@@ -50,7 +54,9 @@ interface Entry {
   /** What each reader was given, with the newest snapshot before; kept until a checkpoint that holds it has completed. */
   readonly given: { readonly subtask: SubtaskIndex; readonly splits: readonly unknown[]; readonly after: number }[]
   /** What was assigned to readers that do not run yet; a reader that runs has no entry. */
-  readonly early: Map<SubtaskIndex, TaskMessage[]>
+  readonly early: Map<SubtaskIndex, Assignment[]>
+  /** What the enumerator assigns in its present turn; undefined between turns. */
+  turn: Map<SubtaskIndex, Assignment> | undefined
 }
 
 export class Enumerators {
@@ -70,11 +76,13 @@ export class Enumerators {
         parallelism,
         source,
         enumerator: undefined,
+        adopted: false,
         splitsWait: true,
         life: 0,
         newestSnapshot: 0,
         given: [],
         early: new Map(),
+        turn: undefined,
       })
     }
   }
@@ -94,10 +102,64 @@ export class Enumerators {
     }
   }
 
+  /**
+   * Readers that run on from an earlier incarnation: their enumerator begins again from the newest checkpoint and is told what they own
+   * and have read since (rule 20). Before the other readers are restored.
+   */
+  async adopt(tasks: readonly SurvivingTask[], plan: RestorePlan): Promise<void> {
+    for (const entry of this.#entries.values()) {
+      const readers = tasks.filter(({ task }) => task.vertex === entry.vertex)
+      if (readers.length === 0) continue
+      const adopted = new Set(readers.map(({ task }) => task.subtask))
+      for (let index = 0; index < entry.parallelism; index++) {
+        if (!adopted.has(subtaskIndex(index))) entry.early.set(subtaskIndex(index), [])
+      }
+      await this.#restart(entry, plan)
+      entry.adopted = true
+      const owned = new Map<SubtaskIndex, readonly unknown[]>()
+      const finished: string[] = []
+      for (const { task, splits } of readers) {
+        if (splits === undefined) continue
+        owned.set(
+          task.subtask,
+          splits.owned.map((bytes) => entry.source.splitCodec.decode(createReader(bytes))),
+        )
+        finished.push(...splits.finished)
+      }
+      if (!this.#options.environment.planted.has('reconcile-skipped'))
+        this.#turn(readers[0]!.task, (enumerator) => enumerator.reconcile(owned, finished))
+      for (const { task, splits, status } of readers) {
+        entry.early.delete(task.subtask)
+        if (status === 'finished') continue
+        this.#turn(task, (enumerator) => {
+          enumerator.addReader(task.subtask)
+          if (splits?.asks === true) enumerator.requestSplit(task.subtask)
+        })
+        this.#options.send(task, { type: 'splitsWait', waiting: entry.splitsWait })
+      }
+    }
+  }
+
+  /**
+   * The readers of the sources among these that must restart with them: until a checkpoint of this incarnation holds what adopted readers
+   * were given before it, nobody here could give it back (rule 20).
+   */
+  bound(tasks: readonly TaskId[]): readonly TaskId[] {
+    if (this.#options.environment.planted.has('bound-readers-ignored')) return []
+    const vertices = new Set(tasks.map(({ vertex }) => vertex))
+    return [...this.#entries.values()]
+      .filter(({ vertex, adopted }) => adopted && vertices.has(vertex))
+      .flatMap(({ vertex, parallelism }) =>
+        Array.from({ length: parallelism }, (_, index) => ({ vertex, subtask: subtaskIndex(index) })),
+      )
+  }
+
   /** Splits that this checkpoint holds in a reader's state need not be remembered here. */
   completed(id: CheckpointId): void {
-    for (const { given } of this.#entries.values()) {
+    for (const entry of this.#entries.values()) {
+      const { given } = entry
       while (given.length > 0 && given[0]!.after < id) given.shift()
+      entry.adopted = false
     }
   }
 
@@ -130,14 +192,14 @@ export class Enumerators {
     return states
   }
 
+  /** What they still say is heard by nobody. Never throws. */
   close(): void {
-    for (const entry of this.#entries.values()) entry.enumerator?.close()
+    for (const entry of this.#entries.values()) this.#end(entry)
   }
 
   async #restart(entry: Entry, plan: RestorePlan): Promise<void> {
-    entry.enumerator?.close()
-    entry.enumerator = undefined
-    entry.life++
+    this.#end(entry)
+    entry.adopted = false
     entry.splitsWait = true
     entry.given.length = 0
     // What is given from now on is not in the restore point, whoever made that: a coordinator before this one may have.
@@ -150,6 +212,18 @@ export class Enumerators {
     await within(this.#options.environment.clock, startDeadlineMs, entry.enumerator.start(), late)
   }
 
+  /** The end of a life. One whose close() throws is over all the same: closed again at each restart, it would let none succeed. */
+  #end(entry: Entry): void {
+    const { enumerator, uid } = entry
+    entry.enumerator = undefined
+    entry.life++
+    try {
+      enumerator?.close()
+    } catch (error) {
+      this.#options.environment.log('warn', 'a split enumerator did not close', { source: uid, error: String(error) })
+    }
+  }
+
   #giveBack(entry: Entry, subtask: SubtaskIndex, restoredFrom: number): void {
     const lost = entry.given.filter((given) => given.subtask === subtask && given.after >= restoredFrom)
     const kept = entry.given.filter((given) => given.subtask !== subtask)
@@ -160,22 +234,31 @@ export class Enumerators {
     })
   }
 
+  /**
+   * What it says to a reader in one turn is one message: a coordinator that is lost on its way has said all of it or nothing. A reader that
+   * had got splits, and never heard that there are no more, would wait for ever: it does not ask, and the next coordinator knows of nothing.
+   */
   #turn(task: TaskId, act: (enumerator: SplitEnumerator<unknown, unknown>) => void): void {
     const entry = this.#entries.get(task.vertex)
     if (entry?.enumerator === undefined) return
+    const turn = new Map<SubtaskIndex, Assignment>()
+    entry.turn = turn
     try {
       act(entry.enumerator)
-      this.#tellWaiting(entry)
     } catch (error) {
-      this.#options.fail(entry.vertex, error)
+      return this.#options.fail(entry.vertex, error)
+    } finally {
+      entry.turn = undefined
     }
+    for (const [subtask, assignment] of turn) this.#deliver(entry, subtask, assignment)
+    this.#tellWaiting(entry)
   }
 
   /** A reader that does not run has no mailbox yet: what is assigned to it waits here, and is not lost. */
-  #deliver(entry: Entry, subtask: SubtaskIndex, message: TaskMessage): void {
+  #deliver(entry: Entry, subtask: SubtaskIndex, assignment: Assignment): void {
     const early = entry.early.get(subtask)
-    if (early === undefined) this.#options.send({ vertex: entry.vertex, subtask }, message)
-    else early.push(message)
+    if (early === undefined) this.#options.send({ vertex: entry.vertex, subtask }, assignment)
+    else early.push(joined(early.pop(), assignment))
   }
 
   /** A reader without splits is idle only after the enumerator says that none waits (design: Time). */
@@ -202,7 +285,9 @@ export class Enumerators {
         entry.source.splitCodec.encode(split, writer)
         return writer.take()
       })
-      this.#deliver(entry, subtask, { type: 'assign', splits: encoded, noMore })
+      const assignment: Assignment = { type: 'assign', splits: encoded, noMore }
+      if (entry.turn !== undefined) return void entry.turn.set(subtask, joined(entry.turn.get(subtask), assignment))
+      this.#deliver(entry, subtask, assignment)
       this.#tellWaiting(entry)
     }
     return {
@@ -214,6 +299,11 @@ export class Enumerators {
       fail: (error) => entry.life === life && fail(entry.vertex, error),
     }
   }
+}
+
+function joined(before: Assignment | undefined, after: Assignment): Assignment {
+  if (before === undefined) return after
+  return { type: 'assign', splits: [...before.splits, ...after.splits], noMore: before.noMore || after.noMore }
 }
 
 function decodeState(entry: Entry, stored: EnumeratorState): unknown {

@@ -116,6 +116,25 @@ export const coordinatorErrors = {
     remedy:
       'Nothing was started by this command. Look at what the other one does, and give this one again if it is still wanted.',
   },
+  'MR-O26': {
+    meaning: 'HEAD says that the job was rescaled, and it cannot be built at that parallelism here.',
+    who: 'user',
+    retry: false,
+    remedy: 'Start the job with the version and the manifest that it was rescaled with, or begin its next start.',
+  },
+  'MR-O27': {
+    meaning: 'Subtasks have stopped behind a checkpoint and move to other workers.',
+    who: 'millrace',
+    retry: true,
+    remedy: 'Nothing needs to be done: they go on from that checkpoint, and this counts as no restart.',
+  },
+  'MR-O28': {
+    meaning: 'The job has ended, and what it may still commit could not be committed.',
+    who: 'user',
+    retry: true,
+    remedy:
+      'Its end stays, nothing of it runs, and HEAD keeps what may be committed: nothing is dropped. Mend the cause and give the same command again, or millrace admin commit: that is committed first.',
+  },
 } as const satisfies Record<string, ErrorRow>
 
 export const coordinatorError = errorsOf(coordinatorErrors)

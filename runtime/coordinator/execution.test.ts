@@ -51,6 +51,7 @@ function subject() {
     graph,
     job: jobId('job'),
     incarnation: incarnation(2),
+    rescaledTo: undefined,
     environment,
     placement,
     slots: {
@@ -70,9 +71,14 @@ function subject() {
   execution.renew(tasks)
   deploy(tasks)
   const register = (slot: string, change: Partial<Extract<FromSlot, { type: 'registered' }>> = {}) =>
-    slots
-      .get(slot)!
-      .say({ type: 'registered', version: CONTROL_VERSION, slot: slot as never, graphHash: graph.hash, ...change })
+    slots.get(slot)!.say({
+      type: 'registered',
+      version: CONTROL_VERSION,
+      slot: slot as never,
+      graphHash: graph.hash,
+      tasks: [],
+      ...change,
+    })
   const run = (slot: string, task: TaskId, attempt = execution.attemptOf(task)) =>
     slots.get(slot)!.say({ type: 'running', task, attempt })
   return { execution, environment, slots, terminated, messages, failures, tasks, deploy, register, run }

@@ -2,7 +2,7 @@
 
 import type { Environment, Timer } from '../base/environment.ts'
 import { invariant } from '../base/errors.ts'
-import { sameAttempt, slotId, taskKey } from '../base/ids.ts'
+import { sameAttempt, taskKey } from '../base/ids.ts'
 import type { Attempt, Incarnation, JobId, SlotId, TaskId, TaskKey } from '../base/ids.ts'
 import { CONTROL_VERSION } from '../control/contract.ts'
 import type {
@@ -10,11 +10,14 @@ import type {
   FromSlot,
   SerializedError,
   SlotProvider,
+  SlotStart,
   TaskDeployment,
   TaskReport,
   ToSlot,
 } from '../control/contract.ts'
 import type { JobGraph } from '../job/contract.ts'
+import type { Adoption } from './adoption.ts'
+import { nameOfSlot } from './placement.ts'
 import type { Placement } from './placement.ts'
 import type { TaskMessage } from './enumerators.ts'
 import { coordinatorError } from './errors.ts'
@@ -47,6 +50,8 @@ export interface ExecutionOptions {
   readonly graph: JobGraph
   readonly job: JobId
   readonly incarnation: Incarnation
+  /** As SlotStart says. */
+  readonly rescaledTo: number | undefined
   readonly environment: Environment
   readonly placement: Placement
   readonly slots: SlotProvider
@@ -69,6 +74,10 @@ export class Execution {
   readonly #options: ExecutionOptions
   readonly #slots = new Map<number, SlotEntry>()
   readonly #lives = new Map<number, number>()
+  /** The name of the slot's present or next life. */
+  readonly #names = new Map<number, SlotId>()
+  /** Attempts that are given up here, and not in HEAD yet. */
+  readonly #former = new Map<TaskKey, Attempt>()
   #nextAttempt = 1
 
   constructor(options: ExecutionOptions) {
@@ -107,18 +116,40 @@ export class Execution {
     const slots = new Set<number>()
     for (const task of tasks) {
       const entry = this.#entry(task)
+      this.#former.set(entry.key, this.#former.get(entry.key) ?? entry.attempt)
       entry.attempt = { incarnation: this.#options.incarnation, number: this.#nextAttempt++ }
       entry.status = 'deploying'
       entry.report = undefined
       slots.add(entry.slot)
     }
-    for (const slot of slots) this.#lives.set(slot, (this.#lives.get(slot) ?? 0) + 1)
+    for (const slot of slots) {
+      const life = (this.#lives.get(slot) ?? 0) + 1
+      this.#lives.set(slot, life)
+      this.#names.set(slot, nameOfSlot(slot, this.#options.incarnation, life))
+    }
+  }
+
+  /** Of all slots, as they run or will run. */
+  get slotNames(): readonly SlotId[] {
+    return [...this.#names.values()]
+  }
+
+  /** HEAD says which slots are given up: nobody adopts them any more. */
+  givenUp(): void {
+    this.#former.clear()
+  }
+
+  /** The attempt before the task's current one, while the next coordinator might still adopt it. */
+  formerAttemptOf(task: TaskId): Attempt | undefined {
+    return this.#former.get(taskKey(task))
   }
 
   /** The name of the slot that runs, or will run, the task's current attempt. */
   slotOf(task: TaskId): SlotId {
     const { slot } = this.#entry(task)
-    return slotId(`${slot}#${this.#options.incarnation}.${this.#lives.get(slot)}`)
+    const name = this.#names.get(slot)
+    invariant(name !== undefined, `slot ${slot} has no name`)
+    return name
   }
 
   slotNumberOf(task: TaskId): number {
@@ -127,6 +158,26 @@ export class Execution {
 
   attemptOf(task: TaskId): Attempt {
     return this.#entry(task).attempt
+  }
+
+  /** Takes over what runs on from an earlier incarnation, in the attempts that it has (rule 25). It is heard from `listenTo` on. */
+  adopt({ slots, tasks }: Adoption): void {
+    for (const { task, attempt, status } of tasks) {
+      const entry = this.#entry(task)
+      entry.attempt = attempt
+      entry.status = status === 'finished' ? 'finished' : 'running'
+      entry.report = undefined
+    }
+    for (const { number, survivor } of slots) {
+      this.#names.set(number, survivor.slot)
+      const { slot: id, link } = survivor
+      this.#slots.set(number, { number, id, link, state: 'registered', deployments: [], registration: undefined })
+    }
+  }
+
+  /** What these slots have said since they registered comes now. */
+  listenTo({ slots }: Adoption): void {
+    for (const { number } of slots) this.#listen(this.#slots.get(number)!)
   }
 
   /** Starts fresh slots for these deployments; each is deployed to when it has registered. */
@@ -167,10 +218,9 @@ export class Execution {
     await Promise.all(ending)
   }
 
-  /** Ends all slots; nothing can be deployed any more. */
+  /** Ends all slots. */
   async close(): Promise<void> {
     await this.terminate([...this.#slots.keys()])
-    await this.#options.slots.close?.()
   }
 
   #entry(task: TaskId): TaskEntry {
@@ -180,17 +230,22 @@ export class Execution {
   }
 
   #start(number: number, deployments: readonly TaskDeployment[]): void {
-    const { slots, incarnation, environment } = this.#options
+    const { slots, incarnation, environment, rescaledTo } = this.#options
     const id = this.slotOf(deployments[0]!.task)
-    const link = slots.start(id, incarnation)
+    const start: SlotStart = { incarnation, parallelism: rescaledTo }
+    const link = slots.start(id, start)
     const slot: SlotEntry = { number, id, link, state: 'starting', deployments, registration: undefined }
     this.#slots.set(number, slot)
-    link.onMessage((message) => this.#receive(slot, message))
-    link.onLost((reason) => this.#lost(slot, coordinatorError('MR-O11', `Slot ${id}: ${reason}.`)))
-    slot.registration = environment.clock.timer(registrationDeadlineMs, () => {
-      if (slot.state === 'starting')
-        this.#lost(slot, coordinatorError('MR-O12', `Slot ${id}, ${registrationDeadlineMs} ms.`))
+    this.#listen(slot)
+    const deadlineMs = slots.registrationDeadlineMs ?? registrationDeadlineMs
+    slot.registration = environment.clock.timer(deadlineMs, () => {
+      if (slot.state === 'starting') this.#lost(slot, coordinatorError('MR-O12', `Slot ${id}, ${deadlineMs} ms.`))
     })
+  }
+
+  #listen(slot: SlotEntry): void {
+    slot.link.onMessage((message) => this.#receive(slot, message))
+    slot.link.onLost((reason) => this.#lost(slot, coordinatorError('MR-O11', `Slot ${slot.id}: ${reason}.`)))
   }
 
   #receive(slot: SlotEntry, message: FromSlot): void {

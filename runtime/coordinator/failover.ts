@@ -28,7 +28,7 @@ export function failoverScope({ graph, strategy, placement, failed }: FailoverOp
   if (failed.length === 0) return { tasks: [], slots: new Set() }
   if (strategy === 'full')
     return { tasks: entries.map(({ task }) => task), slots: new Set(entries.map(({ slot }) => slot)) }
-  const { regionOf } = pipelinedRegions(graph)
+  const regionOf = pipelinedRegions(graph)
   const failedKeys = new Set(failed.map(taskKey))
   const slots = new Set(entries.filter(({ task }) => failedKeys.has(taskKey(task))).map(({ slot }) => slot))
   const regions = new Set<number>()

@@ -12,6 +12,8 @@ export type Interruption =
   | { readonly type: 'cancel' }
   /** HEAD says so already: its swap completed the savepoint (rule 3). */
   | { readonly type: 'stopped'; readonly savepoint: ManifestRef }
+  /** HEAD says so already, likewise: the same start goes on at this parallelism. */
+  | { readonly type: 'rescaled'; readonly parallelism: number }
   | { readonly type: 'overtaken'; readonly answer: Overtaken }
   | { readonly type: 'broken'; readonly error: unknown }
 
@@ -48,6 +50,11 @@ export class Interruptions {
     } finally {
       timer.cancel()
     }
+  }
+
+  /** Those of a run that is over. */
+  dropFailures(): void {
+    this.#queue = this.#queue.filter(({ type }) => type !== 'failure' && type !== 'finished')
   }
 
   /** Failures that slots reported before they were ended. */

@@ -1,246 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import { incarnation, jobId, requestId } from '../base/ids.ts'
-import type { SlotId } from '../base/ids.ts'
-import { decodeManifest, objectsOf } from '../checkpoint/manifest.ts'
-import { SnapshotDownloader } from '../checkpoint/snapshot-reader.ts'
-import { SnapshotUploader } from '../checkpoint/snapshot-writer.ts'
-import { ledgerSink } from '../connectors/ledger.ts'
-import type { LedgerSystem } from '../connectors/ledger.ts'
+import { incarnation, requestId } from '../base/ids.ts'
+import { decodeManifest, encodeManifest, objectsOf } from '../checkpoint/manifest.ts'
+import type { Manifest } from '../checkpoint/manifest.ts'
 import { MemoryLedger } from '../connectors/memory-ledger.ts'
-import { sequence, sequenceRecordSchema } from '../connectors/sequence.ts'
-import { monotonic } from '../connectors/watermarks.ts'
-import type { ControlLink, FromSlot, SlotProvider, ToSlot } from '../control/contract.ts'
-import { buildGraph } from '../job/build-graph.ts'
-import type { JobGraph, JobSettings } from '../job/contract.ts'
-import { defineJob } from '../job/define-job.ts'
-import type { FrameTransport } from '../network/contract.ts'
 import type { ObjectKey } from '../storage/contract.ts'
 import { close, requestSavepoint, restorePointOf } from '../storage/head.ts'
-import type { ManifestRef } from '../storage/head-contract.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
-import { MemoryFiles } from '../storage/memory-files.ts'
-import { MemoryHeadStore, MemoryObjectStore } from '../storage/memory-store.ts'
-import { manualEnvironment } from '../testkit/manual-clock.ts'
-import { Slot } from '../worker/slot.ts'
-import { JobCoordinator } from './job-coordinator.ts'
-import type { JobOutcome, SavepointAnswer } from './coordinator-contract.ts'
+import { openDeadlineMs } from '../worker/subtask-builder.ts'
 
-const splits = 2
-const perSplit = 300
-
-interface JobOptions {
-  /** Called for every record in every attempt. */
-  readonly onRecord?: (n: number) => void
-  readonly settings?: Partial<JobSettings>
-  /** Each subtask is a region of its own: no record goes from one slot to another. */
-  readonly regions?: boolean
-}
-
-/** What outlives coordinators and slots, all in one thread over manual time. */
-class Cluster {
-  readonly environment = manualEnvironment()
-  readonly heads = new MemoryHeadStore()
-  readonly objects = new MemoryObjectStore()
-  readonly ledger = new MemoryLedger()
-  /** Replaces what slots see of the ledger. */
-  system: LedgerSystem = this.ledger
-  readonly slots = new Map<SlotId, { readonly slot: Slot | undefined; readonly end: (reason: string) => void }>()
-  readonly restarts: string[] = []
-  /** Records that sinks wrote, in all attempts. */
-  appended = 0
-  checkpoints = 0
-  readonly savepoints: ManifestRef[] = []
-  onRecord: (n: number) => void = () => undefined
-  /** The graph that a slot builds, if it is not the coordinator's. */
-  graphOfSlots: JobGraph | undefined
-  readonly #listeners = new Map<string, (bytes: Uint8Array) => void>()
-
-  /** How long the end of a slot takes, ms. */
-  endingMs = 0
-
-  graph({ settings = {}, regions = false }: JobOptions = {}): JobGraph {
-    const job = defineJob((env) => {
-      env.config.checkpointIntervalMs = 100
-      env.config.restartStrategy = { type: 'fixed-delay', attempts: 3, delayMs: 10 }
-      const numbers = env.source(sequence({ splits, perSplit, ratePerSecond: 400 }), {
-        uid: 'numbers',
-        watermarks: monotonic(),
-      })
-      const checked = regions
-        ? numbers
-        : numbers
-            .keyBy(({ split }) => split)
-            .process(
-              { process: (record, { emit }) => (this.onRecord(record.n), emit(record)) },
-              { schema: sequenceRecordSchema },
-            )
-            .uid('checked')
-      checked
-        .sinkTo(
-          ledgerSink({
-            append: (name, entries) => {
-              this.appended += entries.length
-              return this.system.append(name, entries)
-            },
-            preCommit: (name) => this.system.preCommit(name),
-            commit: (name) => this.system.commit(name),
-            abort: (name) => this.system.abort(name),
-            list: () => this.system.list(),
-          }),
-        )
-        .uid('ledger')
-    })
-    return buildGraph(job, { name: 'whole', parallelism: 2, settings })
-  }
-
-  coordinator(options: JobOptions = {}): JobCoordinator {
-    const { environment, objects: store } = this
-    const graph = this.graph(options)
-    return new JobCoordinator({
-      graph,
-      job: jobId('whole'),
-      start: undefined,
-      environment,
-      files: new MemoryFiles(),
-      store,
-      head: this.heads,
-      slots: this.#provider(graph),
-      snapshotWriters: new SnapshotUploader({ store, environment, writers: 3 }),
-      snapshotReader: new SnapshotDownloader({ store, environment }),
-      observer: {
-        checkpointCompleted: ({ manifest }) =>
-          void (manifest.kind === 'checkpoint' ? this.checkpoints++ : this.savepoints.push(manifest)),
-        restarting: ({ message }) => void this.restarts.push(message),
-      },
-    })
-  }
-
-  async head() {
-    return (await (await HeadKeeper.open(this.heads, this.environment)).read())!
-  }
-
-  /** Lets turns and time pass until `until`, or for so long. */
-  async pass(ms: number, until: () => boolean = () => false): Promise<boolean> {
-    const { clock, executor } = this.environment
-    const endMs = clock.nowMs() + ms
-    for (;;) {
-      await executor.runAllSettled()
-      if (until()) return true
-      const next = clock.untilNextMs
-      if (next === undefined || clock.nowMs() + next > endMs) return false
-      await clock.advanceSettled(next)
-    }
-  }
-
-  /** Runs to the end of `run`; a rejection comes back as its text. */
-  async ended(run: Promise<JobOutcome>, ms = 600_000): Promise<JobOutcome | string> {
-    let outcome: JobOutcome | string | undefined
-    run.then(
-      (value) => (outcome = value),
-      (error: unknown) => (outcome = String(error)),
-    )
-    await this.pass(ms, () => outcome !== undefined)
-    return outcome ?? 'never ended'
-  }
-
-  /** Lets time pass until it is there. */
-  async answerOf(answer: Promise<SavepointAnswer>): Promise<SavepointAnswer> {
-    let given: SavepointAnswer | undefined
-    void answer.then((value) => (given = value))
-    await this.pass(600_000, () => given !== undefined)
-    return given ?? { outcome: 'failed', detail: 'never answered' }
-  }
-
-  expectExact(): void {
-    const seen = this.ledger.entries.map(({ split, n }) => `${split}/${n}`)
-    expect(seen.length, 'no record twice').toBe(new Set(seen).size)
-    expect(seen.length, 'no record lost').toBe(splits * perSplit)
-    for (let split = 0; split < splits; split++) {
-      const numbers = this.ledger.entries.filter((entry) => entry.split === split).map(({ n }) => n)
-      expect(numbers, 'in order').toEqual(numbers.toSorted((left, right) => left - right))
-    }
-  }
-
-  #provider(graph: JobGraph): SlotProvider {
-    const { environment, objects: store } = this
-    return {
-      start: (id) => {
-        const { near, far, lose } = linkPair(environment)
-        const transport = this.#transport()
-        environment.executor.post(() => {
-          const slot = new Slot({
-            slot: id,
-            job: jobId('whole'),
-            graph: this.graphOfSlots ?? graph,
-            environment,
-            files: new MemoryFiles(),
-            transport: transport.transport,
-            control: far,
-            snapshotWriters: new SnapshotUploader({ store, environment, writers: 3 }),
-            snapshotReader: new SnapshotDownloader({ store, environment }),
-          })
-          this.slots.set(id, { slot, end: (reason) => (transport.close(), this.slots.delete(id), lose(reason)) })
-        })
-        return near
-      },
-      terminate: async (id) => {
-        this.slots.get(id)?.end('ended')
-        if (this.endingMs > 0) await new Promise<void>((resolve) => environment.clock.timer(this.endingMs, resolve))
-      },
-    }
-  }
-
-  #transport(): { readonly transport: FrameTransport; readonly close: () => void } {
-    let open = true
-    const transport: FrameTransport = {
-      subscribe: (subject, onMessage) => {
-        this.#listeners.set(subject, (bytes) => open && onMessage(bytes))
-        return { close: () => void this.#listeners.delete(subject) }
-      },
-      send: ({ subject }, bytes) => {
-        const copy = bytes.slice()
-        if (open) this.environment.executor.post(() => this.#listeners.get(subject)?.(copy))
-      },
-    }
-    return { transport, close: () => (open = false) }
-  }
-}
-
-interface LinkEnd<Out, In> {
-  onMessage: ((message: In) => void) | undefined
-  onLost: ((reason: string) => void) | undefined
-  closed: boolean
-  deliver: ((message: Out) => void) | undefined
-}
-
-/** Two ends of a control link; each message arrives in a later turn, in order, or not at all after the loss. */
-function linkPair(environment: ReturnType<typeof manualEnvironment>) {
-  let lost = false
-  const end = <Out, In>() => {
-    const state: LinkEnd<Out, In> = { onMessage: undefined, onLost: undefined, closed: false, deliver: undefined }
-    const link: ControlLink<Out, In> = {
-      send: (message) => {
-        const copy = structuredClone(message)
-        if (!lost && !state.closed) environment.executor.post(() => state.deliver?.(copy))
-      },
-      onMessage: (callback) => void (state.onMessage = callback),
-      onLost: (callback) => void (state.onLost = callback),
-      close: () => void (state.closed = true),
-    }
-    return { state, link }
-  }
-  const near = end<ToSlot, FromSlot>()
-  const far = end<FromSlot, ToSlot>()
-  near.state.deliver = (message) => void (!lost && !far.state.closed && far.state.onMessage?.(message))
-  far.state.deliver = (message) => void (!lost && !near.state.closed && near.state.onMessage?.(message))
-  const lose = (reason: string): void => {
-    if (lost) return
-    lost = true
-    far.state.onLost?.(reason)
-    environment.executor.post(() => void (!near.state.closed && near.state.onLost?.(reason)))
-  }
-  return { near: near.link, far: far.link, lose }
-}
+import { Cluster } from '../../tests/support/coordinator-cluster.ts'
 
 describe('a whole job', () => {
   it('runs to its end with every record exactly once, and HEAD says finished with nothing left to confirm (rule 3)', async () => {
@@ -446,6 +214,20 @@ describe('the ends of a job', () => {
     cluster.expectExact()
   })
 
+  it('whatever its split enumerators do as they close: restarts succeed, and its slots are ended with it', async () => {
+    const cluster = new Cluster()
+    cluster.onEnumeratorClose = () => {
+      throw new Error('client already closed')
+    }
+    const run = cluster.coordinator().run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 2)
+    cluster.slots.values().next().value!.end('its thread ended')
+    expect(await cluster.ended(run)).toEqual({ kind: 'finished' })
+    expect(cluster.restarts).toEqual([expect.stringContaining('MR-O11')])
+    expect(cluster.slots.size).toBe(0)
+    cluster.expectExact()
+  })
+
   it('cancelled while a restart waits: at once', async () => {
     const cluster = new Cluster()
     const coordinator = cluster.coordinator({
@@ -489,6 +271,101 @@ describe('the ends of a job', () => {
 })
 
 describe('a job that cannot commit what it may', () => {
+  const down = (cluster: Cluster): void => {
+    cluster.system = Object.assign(Object.create(cluster.ledger) as MemoryLedger, {
+      append: (...args: Parameters<MemoryLedger['append']>) => cluster.ledger.append(...args),
+      preCommit: (name: string) => cluster.ledger.preCommit(name),
+      abort: (name: string) => cluster.ledger.abort(name),
+      list: () => cluster.ledger.list(),
+      commit: () => Promise.reject(new Error('the ledger is down')),
+    })
+  }
+
+  it('stops and asks also while it begins again, however often, and does not give up for good (rule 23)', async () => {
+    const cluster = new Cluster()
+    const run = cluster.coordinator({ settings: { commitDeadlineMs: 1_000 } }).run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 2)
+    down(cluster)
+    expect(await cluster.ended(run)).toMatch(/MR-O23.*MR-J60/s)
+    for (let again = 0; again < 2; again++)
+      expect(await cluster.ended(cluster.coordinator({ settings: { commitDeadlineMs: 1_000 } }).run())).toMatch(
+        /MR-O23.*MR-J60.*the ledger is down/s,
+      )
+    expect(await cluster.head()).toMatchObject({ end: { kind: 'none' }, unconfirmed: { kind: 'checkpoint' } })
+    cluster.system = cluster.ledger
+    expect(await cluster.ended(cluster.coordinator().run())).toEqual({ kind: 'finished' })
+    cluster.expectExact()
+  })
+
+  it('tries to while it begins again for as long as it was told to: that is no part of the time to open', async () => {
+    const cluster = new Cluster()
+    const run = cluster.coordinator({ settings: { commitDeadlineMs: 1_000 } }).run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 2)
+    down(cluster)
+    expect(await cluster.ended(run)).toMatch(/MR-O23/)
+    const settings = { commitDeadlineMs: 3 * openDeadlineMs }
+    const second = cluster.coordinator({ settings }).run()
+    const beganMs = cluster.environment.clock.nowMs()
+    expect(await cluster.ended(second, 10 * openDeadlineMs)).toMatch(/MR-O23.*MR-J60/s)
+    expect(cluster.environment.clock.nowMs() - beganMs).toBeGreaterThan(2 * openDeadlineMs)
+    expect(cluster.restarts).toEqual([])
+    // Up again behind the time to open, before the deadline of the commits.
+    const third = cluster.coordinator({ settings }).run()
+    await cluster.pass(2 * openDeadlineMs)
+    cluster.system = cluster.ledger
+    expect(await cluster.ended(third)).toEqual({ kind: 'finished' })
+    expect(cluster.restarts).toEqual([])
+    cluster.expectExact()
+  })
+
+  it('also of sinks that run no more, which the coordinator commits for itself', async () => {
+    const cluster = new Cluster()
+    const settings = { commitDeadlineMs: 1_000 }
+    const run = cluster.coordinator({ settings, regions: true }).run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 2)
+    down(cluster)
+    expect(await cluster.ended(run)).toMatch(/MR-O23/)
+    const point = restorePointOf(await cluster.head())
+    const path: ObjectKey = point.kind === 'manifest' ? point.manifest.path : ('' as ObjectKey)
+    const manifest = decodeManifest((await cluster.objects.read(path))!, path)
+    await cluster.objects.delete([path])
+    await cluster.objects.create(path, encodeManifest(whollyFinished(manifest)))
+    expect(await cluster.ended(cluster.coordinator({ settings, regions: true }).run())).toMatch(
+      /MR-O23.*MR-J60.*the ledger is down/s,
+    )
+    expect(cluster.restarts).toEqual([])
+    cluster.system = cluster.ledger
+    const before = cluster.ledger.entries.length
+    expect(await cluster.ended(cluster.coordinator({ settings, regions: true }).run())).toEqual({ kind: 'finished' })
+    expect(cluster.ledger.entries.length).toBeGreaterThan(before)
+  })
+
+  it('and has ended: the end stays, its log and whoever starts it again are told so and what to do, and then it commits', async () => {
+    const cluster = new Cluster()
+    const settings = { commitDeadlineMs: 1_000 }
+    const first = cluster.coordinator({ settings })
+    const run = first.run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 2)
+    down(cluster)
+    await cluster.pass(60_000, () => cluster.checkpoints === 3)
+    first.cancel()
+    const said = /MR-O28 The job has ended, .*MR-J60 .*the ledger is down.*HEAD keeps .*millrace admin commit/s
+    expect(await cluster.ended(run)).toEqual({ kind: 'cancelled' })
+    expect(cluster.environment.lines.filter(({ level }) => level === 'error')).toEqual([
+      {
+        level: 'error',
+        message: 'permitted commits are left in HEAD',
+        fields: { end: 'cancelled', error: expect.stringMatching(said) as string },
+      },
+    ])
+    expect(await cluster.ended(cluster.coordinator({ settings }).run())).toMatch(said)
+    expect(await cluster.head()).toMatchObject({ end: { kind: 'cancelled' }, unconfirmed: { kind: 'checkpoint' } })
+    cluster.system = cluster.ledger
+    expect(await cluster.ended(cluster.coordinator().run())).toMatchObject({ kind: 'ended' })
+    expect((await cluster.head()).unconfirmed).toBeUndefined()
+    expect(cluster.ledger.entries.length).toBeGreaterThan(0)
+  })
+
   it('stops and asks: it is not over, and the same command commits first and goes on exactly (rule 23)', async () => {
     const cluster = new Cluster()
     const run = cluster.coordinator({ settings: { commitDeadlineMs: 1_000 } }).run()
@@ -575,3 +452,8 @@ describe('a job that cannot begin again', () => {
     })
   })
 })
+
+function whollyFinished(manifest: Manifest): Manifest {
+  const vertices = manifest.vertices.map((vertex) => ({ ...vertex, finished: vertex.finished.map(() => true) }))
+  return { ...manifest, vertices }
+}

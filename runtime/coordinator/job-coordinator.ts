@@ -9,19 +9,25 @@
 import type { CheckpointCoordinator } from '../checkpoint/coordinator.ts'
 import { requestId } from '../base/ids.ts'
 import type { RequestId } from '../base/ids.ts'
-import type { SavepointRequest } from '../storage/head-contract.ts'
+import type { JobGraph } from '../job/contract.ts'
+import type { Head, SavepointRequest } from '../storage/head-contract.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
 import { beginJob } from './begin.ts'
 import { idBlockSize } from './checkpoint-ids.ts'
 import type { JobCoordinatorOptions, JobOutcome, SavepointAnswer } from './coordinator-contract.ts'
+import { coordinatorError } from './errors.ts'
 import type { Execution } from './execution.ts'
 import { Interruptions } from './interruptions.ts'
 import { JobRun, overtakenOutcome } from './job-run.ts'
+import { placeTasks } from './placement.ts'
 import { finishCommits, finishCommitsAfter } from './permitted-commits.ts'
+import { endWaiting } from './savepoints.ts'
+import type { WaitingForSavepoints } from './savepoints.ts'
 
 export class JobCoordinator {
   readonly #options: JobCoordinatorOptions
   readonly #interruptions = new Interruptions()
+  readonly #waiting: WaitingForSavepoints = new Map()
   #run: JobRun | undefined
 
   constructor(options: JobCoordinatorOptions) {
@@ -30,20 +36,58 @@ export class JobCoordinator {
 
   /** Runs the job to its end. Rejects when HEAD or the restore point cannot be read, or the job cannot begin. */
   async run(): Promise<JobOutcome> {
+    try {
+      const outcome = await this.#toItsEnd()
+      this.#options.observer?.ended?.(outcome)
+      return outcome
+    } finally {
+      endWaiting(this.#waiting, 'the job has ended')
+      await this.#options.slots.close?.()
+    }
+  }
+
+  async #toItsEnd(): Promise<JobOutcome> {
     const { head: headStore, environment, observer } = this.#options
     const keeper = await HeadKeeper.open(headStore, environment)
-    const begun = await beginJob({ ...this.#options, keeper })
-    if (begun.outcome === 'ended') {
-      await finishCommits(this.#options, keeper, begun.head)
-      return { kind: 'ended', head: begun.head }
+    let rescaled = false
+    for (;;) {
+      const begun = await beginJob({ ...this.#options, keeper })
+      if (begun.outcome === 'ended') {
+        await finishCommits(this.#options, keeper, begun.head)
+        return { kind: 'ended', head: begun.head }
+      }
+      if (begun.outcome === 'fenced') return { kind: 'fenced', head: begun.head }
+      const { head } = begun
+      // What the run before this one, at another size, has left was ended by it: nobody is waited for.
+      const resumed = begun.resumed && !rescaled
+      const block = await keeper.reserveIds(idBlockSize)
+      if (block.outcome !== 'won') return this.#ended(keeper, overtakenOutcome(block))
+      const options = { ...this.#options, graph: this.#graphFor(head) }
+      this.#run = new JobRun({
+        options,
+        keeper,
+        head,
+        block,
+        resumed,
+        interruptions: this.#interruptions,
+        waiting: this.#waiting,
+      })
+      observer?.began?.(head, head.restoredFrom)
+      const outcome = await this.#run.toItsEnd()
+      if (outcome.kind !== 'rescaled') return this.#ended(keeper, outcome)
+      observer?.rescaled?.(outcome.parallelism)
+      // The same start goes on, in an incarnation of its own: names and attempts of the run before are never used again (rule 6).
+      this.#interruptions.dropFailures()
+      rescaled = true
     }
-    if (begun.outcome === 'fenced') return { kind: 'fenced', head: begun.head }
-    const { head } = begun
-    const block = await keeper.reserveIds(idBlockSize)
-    if (block.outcome !== 'won') return this.#ended(keeper, overtakenOutcome(block))
-    this.#run = new JobRun({ options: this.#options, keeper, head, block, interruptions: this.#interruptions })
-    observer?.began?.(head, head.restoredFrom)
-    return this.#ended(keeper, await this.#run.toItsEnd())
+  }
+
+  /** A rescale of this start outlives the coordinator that was asked for it. */
+  #graphFor({ rescaledTo }: Head): JobGraph {
+    const { graph, graphAt, environment } = this.#options
+    if (rescaledTo === undefined || environment.planted.has('rescale-keeps-old-size')) return graph
+    if (graphAt === undefined) throw coordinatorError('MR-O26', `HEAD says parallelism ${rescaledTo}.`)
+    return graphAt(rescaledTo)
   }
 
   /** Closes HEAD and ends the tasks; the next start goes on from the newest checkpoint. */
@@ -77,6 +121,30 @@ export class JobCoordinator {
     return this.#ask({ request: options.request ?? this.#newRequest(), mode: options.drain ? 'drain' : 'stop' })
   }
 
+  /**
+   * The same start goes on at another parallelism: subtasks stop behind a checkpoint, and begin again from it (rule 25). A failed one leaves
+   * the job as it was.
+   */
+  rescale(parallelism: number, request?: RequestId): Promise<SavepointAnswer> {
+    const asked: SavepointRequest = { request: request ?? this.#newRequest(), mode: 'rescale', parallelism }
+    return this.#ask(asked, () => this.#refuseRescale(parallelism))
+  }
+
+  /** Slots are about to go: subtasks stop behind a checkpoint and begin again from it, in other slots (rule 25). */
+  move(): void {
+    this.#run?.parts.checkpointing.handle({ type: 'checkpointRequested', request: undefined, halt: 'stop' })
+  }
+
+  /** As it runs: a rescale changes it. undefined: it has not begun. */
+  get graph(): JobGraph | undefined {
+    return this.#run?.graph
+  }
+
+  /** Of HEAD, as `graph` was built for it. HEAD may be ahead: it is swapped before the run at the new size begins. */
+  get rescaledTo(): number | undefined {
+    return this.#run?.rescaledTo
+  }
+
   get execution(): Execution | undefined {
     return this.#run?.parts.execution
   }
@@ -85,9 +153,26 @@ export class JobCoordinator {
     return this.#run?.parts.core
   }
 
-  async #ask(asked: SavepointRequest): Promise<SavepointAnswer> {
+  async #ask(asked: SavepointRequest, refuse?: () => string | undefined): Promise<SavepointAnswer> {
     const savepoints = this.#run?.parts.savepoints
-    return savepoints === undefined ? { outcome: 'failed', detail: 'the job does not run yet' } : savepoints.ask(asked)
+    return savepoints === undefined
+      ? { outcome: 'failed', detail: 'the job does not run yet' }
+      : savepoints.ask(asked, refuse)
+  }
+
+  #refuseRescale(parallelism: number): string | undefined {
+    const { graphAt, slots } = this.#options
+    if (graphAt === undefined) return 'this job cannot be rescaled while it runs'
+    try {
+      const graph = graphAt(parallelism)
+      const { slotCount } = placeTasks(graph)
+      const { slotsOffered = slotCount } = slots
+      if (graph.hash === this.#run!.graph.hash) return `it runs at parallelism ${parallelism} already`
+      if (slotCount > slotsOffered) return `it needs ${slotCount} slots, and the workers offer ${slotsOffered}`
+      return undefined
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error)
+    }
   }
 
   #newRequest(): RequestId {

@@ -24,6 +24,7 @@ import type { Interruptions } from './interruptions.ts'
 import { placeTasks } from './placement.ts'
 import type { Placement } from './placement.ts'
 import { Savepoints } from './savepoints.ts'
+import type { WaitingForSavepoints } from './savepoints.ts'
 
 /** A savepoint may take longer than a checkpoint; nothing else waits for it but the next trigger. */
 const savepointTimeoutMs = 600_000
@@ -56,7 +57,8 @@ export interface Parts {
 /** What the parts report to whoever runs the job. */
 export interface PartsHooks {
   readonly onMessage: (message: FromSlot) => void
-  readonly onCompleted: (completed: CompletedSnapshot) => void
+  /** `head`: as the completing swap wrote it. */
+  readonly onCompleted: (completed: CompletedSnapshot, head: Head) => void
   /** Something changed that may have been the last thing to wait for. */
   readonly onProgress: () => void
 }
@@ -67,10 +69,11 @@ export interface AssembleOptions {
   readonly head: Head
   readonly block: IdBlock
   readonly interruptions: Interruptions
+  readonly waiting: WaitingForSavepoints
   readonly hooks: PartsHooks
 }
 
-export function assembleParts({ options, keeper, head, block, interruptions, hooks }: AssembleOptions): Parts {
+export function assembleParts({ options, keeper, head, block, interruptions, waiting, hooks }: AssembleOptions): Parts {
   const { graph, job, environment, files, store, slots, snapshotWriters, snapshotReader } = options
   const { settings } = graph
   const ids = new ReservedIds()
@@ -82,6 +85,7 @@ export function assembleParts({ options, keeper, head, block, interruptions, hoo
     graph,
     job,
     incarnation: head.incarnation,
+    rescaledTo: head.rescaledTo,
     environment,
     placement,
     slots,
@@ -129,6 +133,7 @@ export function assembleParts({ options, keeper, head, block, interruptions, hoo
     commits,
     execution,
     quiet,
+    onBroken,
   })
   const checkpointing: Checkpointing = new Checkpointing({
     core,
@@ -158,6 +163,7 @@ export function assembleParts({ options, keeper, head, block, interruptions, hoo
     onBroken,
   })
   const savepoints = new Savepoints({
+    waiting,
     keeper,
     handle: (event) => checkpointing.handle(event),
     onOvertaken,
@@ -200,6 +206,12 @@ function checkpointsFailure(reason: string, placement: Placement): Failure {
 /** Nobody's fault: subtasks that have halted run again at once, whatever the restart strategy says (rule 25). */
 function haltFailure(reason: string, placement: Placement): Failure {
   return { ...everything(placement), halted: true, error: serializeError(coordinatorError('MR-O24', `${reason}.`)) }
+}
+
+/** They have halted behind a checkpoint that completed, and run again elsewhere. */
+export function moveFailure(placement: Placement): Failure {
+  const error = serializeError(coordinatorError('MR-O27', 'A worker is about to end.'))
+  return { ...everything(placement), halted: true, error }
 }
 
 function everything({ tasks }: Placement): Pick<Failure, 'tasks' | 'slots'> {

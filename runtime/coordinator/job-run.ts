@@ -1,29 +1,44 @@
 // One incarnation of a job: restore, deploy, run, restart what failed, until something ends it.
 
-import { InvariantError, MillraceError, unreachable } from '../base/errors.ts'
-import { taskKey } from '../base/ids.ts'
+import { mayPass, unreachable } from '../base/errors.ts'
+import { checkpointId, taskKey } from '../base/ids.ts'
 import type { TaskId } from '../base/ids.ts'
 import type { FromSlot } from '../control/contract.ts'
 import { serializeError } from '../control/serialized-error.ts'
 import { isCommitRefused } from '../operators/commit-with-retry.ts'
-import { cancel, close, countRestart, fail, finish } from '../storage/head.ts'
+import type { JobGraph } from '../job/contract.ts'
+import { cancel, close, countRestart, deploySlots, fail, finish } from '../storage/head.ts'
 import type { Head } from '../storage/head-contract.ts'
 import type { HeadKeeper } from '../storage/head-keeper.ts'
 import { objectsOfCollected } from './checkpointing.ts'
 import type { CompletedSnapshot } from './coordinator-contract.ts'
+import { askingForCommit } from './commits.ts'
 import type { Overtaken } from './commits.ts'
 import type { JobCoordinatorOptions, JobOutcome } from './coordinator-contract.ts'
 import { deploymentsOf } from './deployment.ts'
 import { coordinatorError } from './errors.ts'
 import type { Failure } from './execution.ts'
+import { decideAdoption, isComplete } from './adoption.ts'
 import { failoverScope } from './failover.ts'
+import type { FailoverScope } from './failover.ts'
 import type { Interruption, Interruptions } from './interruptions.ts'
-import { assembleParts, takeDownParts } from './job-parts.ts'
+import { assembleParts, moveFailure, takeDownParts } from './job-parts.ts'
 import type { IdBlock, Parts } from './job-parts.ts'
 import { readRestorePoint } from './restore.ts'
 import { createRestartStrategy } from './restart-strategy.ts'
 import type { RestartDecision, RestartStrategy } from './restart-strategy.ts'
+import type { WaitingForSavepoints } from './savepoints.ts'
 import { SlotMessages } from './slot-messages.ts'
+
+/**
+ * How long slots that run on are waited for: they find their new coordinator within a second or two once they have lost the one before, which
+ * they notice after 10 s if it is silent and not gone.
+ */
+const adoptionDeadlineMs = 15_000
+const reasonsLogged = 5
+
+/** rescaled: the same start goes on in a run of its own, at another parallelism. */
+export type RunOutcome = JobOutcome | { readonly kind: 'rescaled'; readonly parallelism: number }
 
 export interface JobRunOptions {
   readonly options: JobCoordinatorOptions
@@ -31,7 +46,10 @@ export interface JobRunOptions {
   /** As this incarnation wrote it. */
   readonly head: Head
   readonly block: IdBlock
+  /** What ran in an earlier incarnation of this start may run on. */
+  readonly resumed: boolean
   readonly interruptions: Interruptions
+  readonly waiting: WaitingForSavepoints
 }
 
 export class JobRun {
@@ -39,10 +57,14 @@ export class JobRun {
   readonly #options: JobCoordinatorOptions
   readonly #interruptions: Interruptions
   readonly #head: Head
+  readonly #block: IdBlock
+  readonly #resumed: boolean
   readonly #messages: SlotMessages
 
-  constructor({ options, keeper, head, block, interruptions }: JobRunOptions) {
+  constructor({ options, keeper, head, block, resumed, interruptions, waiting }: JobRunOptions) {
     this.#options = options
+    this.#block = block
+    this.#resumed = resumed
     this.#interruptions = interruptions
     this.#head = head
     this.parts = assembleParts({
@@ -51,9 +73,10 @@ export class JobRun {
       head,
       block,
       interruptions,
+      waiting,
       hooks: {
         onMessage: (message) => this.#receive(message),
-        onCompleted: (completed) => this.#completed(completed),
+        onCompleted: (completed, newest) => this.#completed(completed, newest),
         onProgress: () => this.#finishIfDone(),
       },
     })
@@ -63,16 +86,35 @@ export class JobRun {
     })
   }
 
-  /** Resolves with how it ended; the tasks are gone then. */
-  async toItsEnd(): Promise<JobOutcome> {
+  get graph(): JobGraph {
+    return this.#options.graph
+  }
+
+  /** The size of HEAD's last rescale, for which the graph was built. */
+  get rescaledTo(): number | undefined {
+    return this.#head.rescaledTo
+  }
+
+  /** Resolves with how it ended; the tasks are gone then, or left to the next coordinator. */
+  async toItsEnd(): Promise<RunOutcome> {
     try {
-      return await this.#lifecycle()
+      const outcome = await this.#lifecycle()
+      // Slots that have not found the other coordinator yet are its to adopt.
+      if (outcome.kind === 'fenced') this.#options.slots.abandon?.()
+      return outcome
+    } catch (thrown) {
+      // Commits that the coordinator carries out itself, of sinks that run no more, are refused like those of a slot: the job stops and asks.
+      const error = askingForCommit('MR-O23', thrown)
+      // Trouble outside, such as a HEAD that stays unclear or a source's client that does not connect while its enumerator begins again, is
+      // this coordinator's end and no reason to stop the data: the next one settles it by raising the incarnation (rule 4), and adopts what runs.
+      if (mayPass(error)) this.#options.slots.abandon?.()
+      throw error
     } finally {
       await takeDownParts(this.parts)
     }
   }
 
-  async #lifecycle(): Promise<JobOutcome> {
+  async #lifecycle(): Promise<RunOutcome> {
     const { environment, graph } = this.#options
     const strategy = createRestartStrategy(
       graph.settings.restartStrategy,
@@ -80,7 +122,7 @@ export class JobRun {
       this.parts.restartsBefore,
     )
     this.parts.savepoints.resume(this.#head)
-    let scope: readonly TaskId[] = this.parts.placement.tasks.map(({ task }) => task)
+    let scope = await this.#adopt()
     for (;;) {
       if (scope.length > 0) await this.#restartOrReport(scope)
       scope = []
@@ -94,13 +136,15 @@ export class JobRun {
       strategy.onRunning(this.parts.runningSinceMs, environment.clock.nowMs())
       const failover = await this.#fail(failure)
       if (failover === undefined) continue
-      // Not `failed`: that would let the same command begin a new job, from empty, for a job that only could not begin again.
+      // Not `failed`: a new job would write again what this one is not allowed to forget (rule 23). Whether it runs or only begins again: the
+      // commit is the same, and is tried again by whoever comes next.
+      if (isCommitRefused(error.code)) throw coordinatorError('MR-O23', error.message)
+      // Likewise: the same command would begin a new job, from empty, for a job that only could not begin again.
       if (!error.retry && beginning && this.parts.restoredFrom !== undefined)
         throw coordinatorError('MR-O20', error.message)
-      // Likewise: a new job would write again what this one is not allowed to forget (rule 23).
-      if (isCommitRefused(error.code)) throw coordinatorError('MR-O23', error.message)
       const decision = this.#decide(failure, strategy)
       if ('fail' in decision) {
+        this.#options.observer?.gaveUp?.({ message: error.message, code: error.code, failed: failure.tasks })
         if (failure.restoring !== undefined) throw failure.restoring
         return this.#giveUp(
           decision.fail === undefined
@@ -110,6 +154,8 @@ export class JobRun {
       }
       this.#options.observer?.restarting?.({
         message: error.message,
+        code: error.code,
+        failed: failure.tasks,
         inMs: decision.restartInMs,
         tasks: failover.length,
       })
@@ -121,7 +167,7 @@ export class JobRun {
       const ended = await this.#interruptions.waitOut(decision.restartInMs, environment.clock)
       if (ended !== undefined) return this.#end(ended)
       if (failure.halted !== true) {
-        const answer = await this.parts.keeper.update(countRestart)
+        const answer = await this.parts.keeper.update((head) => this.#deploying(countRestart(head)))
         if (answer.outcome !== 'won') return overtakenOutcome(answer)
       }
       scope = failover
@@ -135,9 +181,7 @@ export class JobRun {
 
   /** Ends what must go together; undefined when the failure is of an earlier life. */
   async #fail(failure: Failure): Promise<readonly TaskId[] | undefined> {
-    const { graph } = this.#options
-    const strategy = graph.settings.failoverStrategy
-    const scope = failoverScope({ graph, strategy, placement: this.parts.placement, failed: failure.tasks })
+    const scope = this.#scopeOf(failure.tasks)
     if (scope.tasks.length === 0) return undefined
     this.parts.runningSinceMs = undefined
     this.parts.checkpointing.handle({ type: 'subtasksLost', tasks: scope.tasks })
@@ -149,6 +193,92 @@ export class JobRun {
     return scope.tasks
   }
 
+  /** Readers of adopted sources restart together, and whatever that draws in. */
+  #scopeOf(failed: readonly TaskId[]): FailoverScope {
+    const { graph } = this.#options
+    const strategy = graph.settings.failoverStrategy
+    const { placement, enumerators } = this.parts
+    let scope = failoverScope({ graph, strategy, placement, failed })
+    for (;;) {
+      const wider = failoverScope({
+        graph,
+        strategy,
+        placement,
+        failed: [...scope.tasks, ...enumerators.bound(scope.tasks)],
+      })
+      if (wider.tasks.length === scope.tasks.length) return wider
+      scope = wider
+    }
+  }
+
+  /**
+   * Takes over what runs on from the incarnation before this one, and gives the subtasks that have to begin again (rule 25). Losing a
+   * coordinator stops no data.
+   */
+  async #adopt(): Promise<readonly TaskId[]> {
+    const { graph, slots, environment, observer } = this.#options
+    const { placement, execution, enumerators, commits, checkpointing } = this.parts
+    const all = placement.tasks.map(({ task }) => task)
+    if (slots.survivors === undefined) return all
+    const deployed = environment.planted.has('given-up-adopted') ? undefined : this.#head.deployed
+    environment.failpoints.hit('coordinator.adopt.before')
+    const survivors = await slots.survivors({
+      incarnation: this.parts.incarnation,
+      enough: (found) => !this.#resumed || isComplete(placement, found, deployed),
+      slotsNeeded: placement.slotCount,
+      deadlineMs: this.#resumed ? adoptionDeadlineMs : 0,
+    })
+    const strategy = graph.settings.failoverStrategy
+    const { planted } = environment
+    const adoption = decideAdoption({
+      graph,
+      placement,
+      strategy,
+      deployed,
+      survivors: this.#resumed ? survivors : [],
+    })
+    const given = this.#resumed ? adoption.given : survivors
+    for (const { link } of given) link.close()
+    await Promise.all(given.map(({ slot }) => slots.terminate(slot)))
+    const why = Object.fromEntries([...adoption.unfit].slice(0, reasonsLogged))
+    if (adoption.tasks.length === 0) {
+      if (this.#resumed && survivors.length > 0)
+        environment.log('info', 'nothing that runs on from an earlier coordinator can be taken over', { why })
+      return all
+    }
+    const head = await this.#headToRestoreFrom()
+    if (head === undefined) return []
+    const plan = await readRestorePoint(this.#options, head)
+    await commits.commitWithoutWriters(plan.committablesWithoutWriter)
+    commits.restoring([], head, plan)
+    execution.adopt(adoption)
+    await enumerators.adopt(adoption.tasks, plan)
+    checkpointing.setFinalsOfRestorePoint(plan.finals)
+    this.parts.restoredFrom = plan.id
+    environment.failpoints.hit('coordinator.adopt.middle')
+    execution.broadcast({ type: 'adopt', newestKnown: checkpointId(this.#block.from - 1) })
+    // The coordinator before may have died between its swap and this word (rule 3).
+    const completed = planted.has('complete-repeated-too-high') ? checkpointId(this.#block.from - 1) : plan.id
+    if (completed !== undefined) execution.broadcast({ type: 'complete', id: completed })
+    observer?.adopted?.({ tasks: adoption.tasks.length, restarting: adoption.restart.length })
+    environment.log('info', 'subtasks run on from an earlier coordinator', {
+      adopted: adoption.tasks.length,
+      restarting: adoption.restart.length,
+      why,
+    })
+    for (const { task, attempt, final, waitsForCheckpoint } of adoption.tasks) {
+      if (final !== undefined) {
+        const snapshot = planted.has('final-state-forgotten') ? { ...final, operators: {} } : final
+        this.#receive({ type: 'finished', task, attempt, snapshot })
+      } else if (waitsForCheckpoint) this.#receive({ type: 'waitsForCheckpoint', task, attempt })
+    }
+    execution.listenTo(adoption)
+    environment.failpoints.hit('coordinator.adopt.after')
+    this.#startIfAllRun()
+    this.#finishIfDone()
+    return adoption.restart
+  }
+
   /**
    * What time may mend (a store that does not answer, a source's own client) is a failure like another: the restart strategy decides.
    * Anything else ends the coordinator, and leaves HEAD as it is: nothing says that the job is over.
@@ -157,23 +287,28 @@ export class JobRun {
     try {
       await this.#restart(tasks)
     } catch (error) {
-      if (error instanceof InvariantError || (error instanceof MillraceError && !error.retry)) throw error
+      if (!mayPass(error)) throw error
       const slots = new Set(tasks.map((task) => this.parts.execution.slotNumberOf(task)))
       const failure = { tasks, slots, error: serializeError(error), restoring: error }
       this.#interruptions.push({ type: 'failure', failure })
     }
   }
 
-  async #restart(tasks: readonly TaskId[]): Promise<void> {
-    const { graph, job, environment } = this.#options
-    // Rule 4: every restore waits for a swap in flight and reads HEAD again.
+  /** Rule 4: every restore waits for a swap in flight and reads HEAD again. undefined: it is not this incarnation's to run any more. */
+  async #headToRestoreFrom(): Promise<Head | undefined> {
     await this.parts.checkpointing.quiet()
     await this.parts.keeper.settled()
     const head = await this.parts.keeper.readBegun()
-    const fenced = head.incarnation !== this.parts.incarnation && !environment.planted.has('no-fence')
-    if (fenced || head.end.kind !== 'none') {
-      return this.#interruptions.push({ type: 'overtaken', answer: { outcome: fenced ? 'fenced' : 'ended', head } })
-    }
+    const fenced = head.incarnation !== this.parts.incarnation && !this.#options.environment.planted.has('no-fence')
+    if (!fenced && head.end.kind === 'none') return head
+    this.#interruptions.push({ type: 'overtaken', answer: { outcome: fenced ? 'fenced' : 'ended', head } })
+    return undefined
+  }
+
+  async #restart(tasks: readonly TaskId[]): Promise<void> {
+    const { graph, job } = this.#options
+    const head = await this.#headToRestoreFrom()
+    if (head === undefined) return
     const plan = await readRestorePoint(this.#options, head)
     // Sinks of wholly finished vertices run no more: what HEAD permits of them is committed here (rule 23).
     await this.parts.commits.commitWithoutWriters(plan.committablesWithoutWriter)
@@ -190,11 +325,36 @@ export class JobRun {
       plan,
       newestKnown: this.parts.newestId(),
     })
+    if (!(await this.#nameSlots(head))) return
     this.parts.execution.deploy(deployments)
   }
 
-  async #end(interruption: Exclude<Interruption, { type: 'failure' }>): Promise<JobOutcome> {
+  /** Before a slot starts HEAD names it, and the life before it no more: that one is not adopted, wherever it runs on (rule 25). */
+  async #nameSlots(head: Head): Promise<boolean> {
+    const { execution, keeper } = this.parts
+    const named = this.#deploying(head).deployed
+    if (named?.every((slot) => head.deployed?.includes(slot)) === false) {
+      const answer = await keeper.update((newest) => this.#deploying(newest))
+      if (answer.outcome !== 'won') {
+        this.#interruptions.push({ type: 'overtaken', answer })
+        return false
+      }
+    }
+    execution.givenUp()
+    return true
+  }
+
+  /** Slots that die with their coordinator are adopted by nobody. */
+  #deploying(head: Head): Head {
+    const { slots } = this.#options
+    return slots.survivors === undefined ? head : deploySlots(head, this.parts.execution.slotNames)
+  }
+
+  async #end(interruption: Exclude<Interruption, { type: 'failure' }>): Promise<RunOutcome> {
     switch (interruption.type) {
+      case 'rescaled':
+        this.parts.savepoints.goOn()
+        return { kind: 'rescaled', parallelism: interruption.parallelism }
       case 'overtaken':
         return overtakenOutcome(interruption.answer)
       case 'broken':
@@ -245,15 +405,27 @@ export class JobRun {
     void this.parts.cleanup.sweep()
   }
 
-  #completed(completed: CompletedSnapshot): void {
+  #completed(completed: CompletedSnapshot, head: Head): void {
     this.#options.observer?.checkpointCompleted?.(completed)
     const { manifest, collected } = completed
     if (collected.request !== undefined) this.parts.savepoints.completed(collected.request, manifest)
-    if (collected.halt !== undefined) return this.#interruptions.push({ type: 'stopped', savepoint: manifest })
+    if (collected.halt !== undefined) return this.#halted(completed, head)
     if (collected.kind === 'savepoint') return
     this.parts.enumerators.completed(completed.manifest.id)
     this.parts.commits.permitted(completed.collected)
+    // Begins before the sinks are told to commit, which harms nothing: what HEAD names, and what it permits, is never taken away (rules 7, 24).
     void this.parts.cleanup.afterCompleted(completed, objectsOfCollected(completed.collected))
+  }
+
+  /** Behind a stop barrier: the job has ended, or goes on in new attempts, which begin at this very snapshot. */
+  #halted({ manifest, collected }: CompletedSnapshot, head: Head): void {
+    if (collected.kind === 'savepoint') return this.#interruptions.push({ type: 'stopped', savepoint: manifest })
+    this.parts.enumerators.completed(manifest.id)
+    this.parts.commits.permitted(collected)
+    const { rescaledTo } = head
+    if (collected.request !== undefined && rescaledTo !== undefined)
+      return this.#interruptions.push({ type: 'rescaled', parallelism: rescaledTo })
+    return this.#interruptions.push({ type: 'failure', failure: moveFailure(this.parts.placement) })
   }
 
   #finishIfDone(): void {

@@ -1,8 +1,8 @@
 // Which slot hosts which subtask. A slot runs one subtask of every vertex of one slot-sharing group (design: Processes), so a group
 // needs as many slots as its largest parallelism, and a job the sum over its groups.
 
-import { subtaskIndex } from '../base/ids.ts'
-import type { TaskId } from '../base/ids.ts'
+import { slotId, subtaskIndex } from '../base/ids.ts'
+import type { Incarnation, SlotId, TaskId } from '../base/ids.ts'
 import type { JobGraph } from '../job/contract.ts'
 
 export interface Placement {
@@ -10,6 +10,16 @@ export interface Placement {
   readonly slotCount: number
   /** In the graph's order of vertices, then by subtask. */
   readonly tasks: readonly { readonly task: TaskId; readonly slot: number }[]
+}
+
+/** A slot's name says its number and its life, so that no name is used twice. */
+export function nameOfSlot(slot: number, incarnation: Incarnation, life: number): SlotId {
+  return slotId(`${slot}#${incarnation}.${life}`)
+}
+
+/** NaN for a name that is none of ours. */
+export function slotNumberOf(slot: SlotId): number {
+  return Number(/^(\d+)#/.exec(slot)?.[1])
 }
 
 export function placeTasks(graph: JobGraph): Placement {

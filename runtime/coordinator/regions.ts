@@ -1,17 +1,12 @@
 // Pipelined regions: the sets of subtasks that exchange records and so must restart together. All edges here are pipelined, so a
 // region is a connected component; subtasks that only forward edges connect form regions of their own.
 
-import { subtaskIndex, taskKey } from '../base/ids.ts'
-import type { SubtaskIndex, TaskId, TaskKey, VertexId } from '../base/ids.ts'
+import { taskKey } from '../base/ids.ts'
+import type { SubtaskIndex, TaskKey, VertexId } from '../base/ids.ts'
 import type { JobGraph } from '../job/contract.ts'
 
-export interface Regions {
-  readonly regions: readonly (readonly TaskId[])[]
-  /** Index into `regions`. */
-  readonly regionOf: ReadonlyMap<TaskKey, number>
-}
-
-export function pipelinedRegions(graph: JobGraph): Regions {
+/** The number of each subtask's region, from 0. */
+export function pipelinedRegions(graph: JobGraph): ReadonlyMap<TaskKey, number> {
   const parts = new Components()
   const parallelismOf = new Map<VertexId, number>(graph.vertices.map(({ id, parallelism }) => [id, parallelism]))
   for (const { source, target, partitioning } of graph.edges) {
@@ -25,23 +20,18 @@ export function pipelinedRegions(graph: JobGraph): Regions {
       for (let index = 1; index < producers; index++) parts.join(key(source, index), key(target, 0))
     }
   }
-  const regions: TaskId[][] = []
   const regionOf = new Map<TaskKey, number>()
   const numbers = new Map<TaskKey, number>()
   for (const { id, parallelism } of graph.vertices) {
     for (let index = 0; index < parallelism; index++) {
       const own = key(id, index)
       const root = parts.rootOf(own)
-      let number = numbers.get(root)
-      if (number === undefined) {
-        number = regions.push([]) - 1
-        numbers.set(root, number)
-      }
-      regions[number]!.push({ vertex: id, subtask: subtaskIndex(index) })
+      const number = numbers.get(root) ?? numbers.size
+      numbers.set(root, number)
       regionOf.set(own, number)
     }
   }
-  return { regions, regionOf }
+  return regionOf
 }
 
 function key(vertex: VertexId, index: number): TaskKey {

@@ -14,7 +14,7 @@ import type { ManifestRef } from '../storage/head-contract.ts'
 import type { RestoreRequest } from './coordinator-contract.ts'
 import { coordinatorError } from './errors.ts'
 import { readDeadlineMs, readManifest, storeOf } from './restore.ts'
-import type { RestoreSources } from './restore.ts'
+import type { ManifestSources, RestoreSources } from './restore.ts'
 
 export type CheckSources = Omit<RestoreSources, 'snapshotReader'>
 
@@ -51,8 +51,8 @@ export function refuseDrained(
 /** At the same time: a large savepoint has many objects, and a store answers each in its own time. */
 const questionsMax = 16
 
-/** One question an object: whether its last byte that the snapshot names is there. */
-async function refuseMissingFiles(sources: CheckSources, manifest: Manifest): Promise<void> {
+/** One question an object: whether its last byte that the snapshot names is there. Throws MR-C54, MR-O21, or the store's own error. */
+export async function refuseMissingFiles(sources: ManifestSources, manifest: Manifest): Promise<void> {
   const ends = new Map<string, number>()
   for (const { object, offset, length } of handlesOf(manifest)) {
     ends.set(object, Math.max(ends.get(object) ?? 0, offset + length))
@@ -60,7 +60,7 @@ async function refuseMissingFiles(sources: CheckSources, manifest: Manifest): Pr
   await forEachBounded(ends, questionsMax, ([object, end]) => refuseMissingFile(sources, object as ObjectKey, end))
 }
 
-async function refuseMissingFile(sources: CheckSources, object: ObjectKey, end: number): Promise<void> {
+async function refuseMissingFile(sources: ManifestSources, object: ObjectKey, end: number): Promise<void> {
   const length = Math.min(end, 1)
   const late = () => coordinatorError('MR-O21', `${object}: no answer within ${readDeadlineMs} ms.`)
   try {

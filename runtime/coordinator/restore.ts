@@ -1,7 +1,7 @@
 // Reads HEAD's restore point and deals it out. What cannot be read is retried and then fails loudly; an older manifest is never
 // taken in its place (rule 7, B12).
 
-import { within } from '../base/deadline.ts'
+import { pause, within } from '../base/deadline.ts'
 import { MillraceError, invariant } from '../base/errors.ts'
 import { subtaskIndex, taskKey } from '../base/ids.ts'
 import type { CheckpointId, TaskKey, VertexId } from '../base/ids.ts'
@@ -87,7 +87,7 @@ function withoutCommittables(
 
 /** By uid: everything that a permitted manifest holds (rule 2: an ended start finishes the commits that HEAD permits). */
 export async function readPermittedCommits(
-  sources: RestoreSources,
+  sources: ManifestSources,
   permitted: ManifestRef,
 ): Promise<ReadonlyMap<string, readonly Committable[]>> {
   return committablesOf(await readManifest(sources, permitted))
@@ -108,7 +108,7 @@ export async function readManifest(sources: ManifestSources, ref: ManifestRef): 
       // Also what looks final is read again: a store may answer from a stale copy.
       environment.log('warn', 'the restore point could not be read', { path: ref.path, tries, error: String(error) })
       if (tries === readTriesMax) throw isDamage(error) ? coordinatorError('MR-O20', String(error), error) : error
-      await new Promise<void>((resolve) => environment.clock.timer(pauseMs, resolve))
+      await pause(environment.clock, pauseMs)
     }
   }
 }

@@ -1,16 +1,20 @@
-// Requests for savepoints, to stop with or not (rule 21): written into HEAD before the trigger, answered once, and taken up again by
+// Requests for savepoints, to stop with or not, and for rescales (rules 21, 25): written into HEAD before the trigger, answered once, and taken up again by
 // the coordinator that comes after this one.
 
 import type { RequestId } from '../base/ids.ts'
 import type { CheckpointEvent } from '../checkpoint/core-contract.ts'
-import type { Halt } from '../record/element.ts'
 import { failSavepoint, requestSavepoint } from '../storage/head.ts'
 import type { Head, ManifestRef, SavepointRequest } from '../storage/head-contract.ts'
 import type { HeadKeeper } from '../storage/head-keeper.ts'
 import type { Overtaken } from './commits.ts'
 import type { SavepointAnswer } from './coordinator-contract.ts'
 
+/** Who waits for an answer, by request. */
+export type WaitingForSavepoints = Map<RequestId, ((answer: SavepointAnswer) => void)[]>
+
 export interface SavepointsOptions {
+  /** Of the job: a rescale does not end the wait. */
+  readonly waiting: WaitingForSavepoints
   readonly keeper: HeadKeeper
   readonly handle: (event: CheckpointEvent) => void
   readonly onOvertaken: (answer: Overtaken) => void
@@ -19,35 +23,42 @@ export interface SavepointsOptions {
 
 export class Savepoints {
   readonly #options: SavepointsOptions
-  readonly #waiting = new Map<RequestId, ((answer: SavepointAnswer) => void)[]>()
-  #closedBy: string | undefined
+  readonly #waiting: WaitingForSavepoints
+  /** What is answered from now on. */
+  #closed: Extract<SavepointAnswer, { readonly outcome: 'ended' | 'failed' }> | undefined
 
   constructor(options: SavepointsOptions) {
     this.#options = options
+    this.#waiting = options.waiting
   }
 
   /** What a coordinator before this one was asked for and had no result of. */
   resume(head: Head): void {
-    for (const { request, mode } of head.savepointRequests) this.#trigger(request, mode)
+    for (const asked of head.savepointRequests) this.#trigger(asked)
   }
 
-  /** The same request again gets the same answer. Rejects with MR-S13 when too many wait, or when HEAD stays unclear. */
-  async ask(asked: SavepointRequest): Promise<SavepointAnswer> {
-    if (this.#closedBy !== undefined) return { outcome: 'failed', detail: this.#closedBy }
+  /** The same request again gets the same answer; `refuse` says why a new one cannot be, and nothing is written then. Rejects with MR-S13 when too many wait, or when HEAD stays unclear. */
+  async ask(asked: SavepointRequest, refuse: () => string | undefined = () => undefined): Promise<SavepointAnswer> {
+    if (this.#closed !== undefined) return this.#closed
     // A savepoint to stop with may have completed since: the end that it wrote is known here only a moment later.
     const hasEnded = (head: Head): boolean => head.end.kind !== 'none'
-    const answer = await this.#options.keeper.update((head) => (hasEnded(head) ? head : requestSavepoint(head, asked)))
+    const { keeper } = this.#options
+    const head = await keeper.readBegun()
+    const refused = isKnown(head, asked.request) || hasEnded(head) ? undefined : refuse()
+    if (refused !== undefined) return { outcome: 'failed', detail: refused }
+    const answer = await keeper.update((newest) => (hasEnded(newest) ? newest : requestSavepoint(newest, asked)))
     if (answer.outcome !== 'won') {
       this.#options.onOvertaken(answer)
-      return { outcome: 'failed', detail: 'another command runs the job now, or has ended it' }
+      return { outcome: 'ended', detail: 'another command runs the job now, or has ended it' }
     }
     const known = answerIn(answer.head, asked.request)
     if (known !== undefined) return known
-    if (hasEnded(answer.head)) return { outcome: 'failed', detail: 'the job has ended' }
+    if (hasEnded(answer.head)) return { outcome: 'ended', detail: 'the job has ended' }
     return new Promise((resolve) => {
-      if (this.#closedBy !== undefined) return resolve({ outcome: 'failed', detail: this.#closedBy })
+      // HEAD has it all the same: the run after this one may have read that before, and is asked again.
+      if (this.#closed !== undefined) return resolve(this.#closed)
       this.#waiting.set(asked.request, [...(this.#waiting.get(asked.request) ?? []), resolve])
-      this.#trigger(asked.request, asked.mode)
+      this.#trigger(asked)
     })
   }
 
@@ -56,27 +67,38 @@ export class Savepoints {
     this.#resolve(request, { outcome: 'completed', manifest })
   }
 
-  /** Written into HEAD, and then said. Never rejects. */
+  /**
+   * Written into HEAD, and then said, as HEAD has it. Where that is not ours to write any more the request still stands in it, and the next
+   * coordinator triggers it again: whoever waits hears that this one has ended. Never rejects.
+   */
   async failed(request: RequestId, detail: string): Promise<void> {
     const { keeper, onOvertaken, onBroken } = this.#options
     try {
       const answer = await keeper.update((head) => failSavepoint(head, { request, detail }))
+      const known = answerIn(answer.head, request)
+      if (known !== undefined) this.#resolve(request, known)
       if (answer.outcome !== 'won') onOvertaken(answer)
-      this.#resolve(request, { outcome: 'failed', detail })
     } catch (error) {
       onBroken(error)
     }
   }
 
-  /** The job has ended here: nothing more is asked for, and nobody waits in vain. */
+  /** The job has ended here: nothing more is asked for, and nobody waits in vain. Nothing changes after `goOn`. */
   close(why: string): void {
-    this.#closedBy ??= why
-    for (const request of this.#waiting.keys()) this.#resolve(request, { outcome: 'failed', detail: this.#closedBy })
+    this.#closed ??= { outcome: 'ended', detail: why }
+    if (this.#closed.outcome === 'ended') endWaiting(this.#waiting, this.#closed.detail)
   }
 
-  #trigger(request: RequestId, mode: SavepointRequest['mode']): void {
-    const halt = haltOf(mode)
-    this.#options.handle({ type: 'savepointRequested', request, ...(halt !== undefined && { halt }) })
+  /** The same start goes on in another run, which takes up what HEAD says and answers whoever waits. */
+  goOn(): void {
+    this.#closed ??= { outcome: 'failed', detail: 'the job changes its size just now; ask again' }
+  }
+
+  #trigger({ request, mode }: SavepointRequest): void {
+    const { handle } = this.#options
+    if (mode === 'savepoint') handle({ type: 'savepointRequested', request })
+    else if (mode === 'rescale') handle({ type: 'checkpointRequested', request, halt: 'stop' })
+    else handle({ type: 'savepointRequested', request, halt: mode })
   }
 
   #resolve(request: RequestId, answer: SavepointAnswer): void {
@@ -85,8 +107,14 @@ export class Savepoints {
   }
 }
 
-function haltOf(mode: SavepointRequest['mode']): Halt | undefined {
-  return mode === 'savepoint' ? undefined : mode
+/** Nobody is left to answer them. */
+export function endWaiting(waiting: WaitingForSavepoints, why: string): void {
+  for (const resolve of [...waiting.values()].flat()) resolve({ outcome: 'ended', detail: why })
+  waiting.clear()
+}
+
+function isKnown(head: Head, request: RequestId): boolean {
+  return answerIn(head, request) !== undefined || head.savepointRequests.some((waiting) => waiting.request === request)
 }
 
 function answerIn(head: Head, request: RequestId): SavepointAnswer | undefined {

@@ -13,7 +13,7 @@ import type { ObjectHandle } from '../checkpoint/handles.ts'
 import { isAbsoluteKey, isOfSavepoint, snapshotFolder } from '../storage/paths.ts'
 
 /** Pieces read and written at the same time: few enough for memory, and enough to share objects (snapshot-writer.ts). */
-export const copiesMax = 64
+const copiesMax = 64
 
 export interface SelfContainedOptions {
   readonly reader: SnapshotReader

@@ -50,7 +50,6 @@ export class SlotMessages {
         return parts.enumerators.requestSplit(message.task)
       case 'committed':
         return parts.commits.committed(taskKey(message.task), message.id)
-      case 'splitFinished':
       case 'registered':
       case 'failed':
       case 'report':

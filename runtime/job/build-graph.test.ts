@@ -246,7 +246,7 @@ describe('settings', () => {
       retained: 7,
       restartStrategy: {
         type: 'exponential-delay',
-        initialDelayMs: 1_000,
+        initialDelayMs: 100,
         maxDelayMs: 60_000,
         multiplier: 1.5,
         resetAfterMs: 600_000,

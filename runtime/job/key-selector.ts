@@ -15,7 +15,7 @@ export function keyedInputs(inputs: readonly StreamInput[], selector: (value: ne
 }
 
 /** Throws MR-J09 for undefined, NaN, null or an object, naming its place; called by partitioners and by the keyed task. */
-export function checkedKeySelector(selector: (value: unknown) => unknown, location: string): (value: unknown) => Key {
+function checkedKeySelector(selector: (value: unknown) => unknown, location: string): (value: unknown) => Key {
   return (value) => {
     let key: unknown
     try {

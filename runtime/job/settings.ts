@@ -19,7 +19,7 @@ export interface JobConfig {
   tolerableFailures: number
   /** Completed checkpoints that are kept. Default 3. */
   retained: number
-  /** Default exponential-delay from 1 s to 1 min, factor 1.5, reset after 10 min without failure, jitter 0.1. */
+  /** Default exponential-delay from 0.1 s to 1 min, factor 1.5, reset after 10 min without failure, jitter 0.1. */
   restartStrategy: RestartStrategySettings
   /** What restarts with a failed subtask. Default region: whatever is connected to it. */
   failoverStrategy: 'region' | 'full'
@@ -55,7 +55,7 @@ export function defaultConfig(): JobConfig {
     retained: 3,
     restartStrategy: {
       type: 'exponential-delay',
-      initialDelayMs: 1_000,
+      initialDelayMs: 100,
       maxDelayMs: 60_000,
       multiplier: 1.5,
       resetAfterMs: 600_000,

@@ -23,6 +23,13 @@ export const localErrors = {
     retry: false,
     remedy: 'Look at the file; where the job does not run any more, it can be removed.',
   },
+  'MR-L04': {
+    meaning: 'A slot thread did not end.',
+    who: 'user',
+    retry: true,
+    remedy:
+      'Code of the job blocks it in a call that nothing interrupts, such as execFileSync, a read from a pipe, or a native addon. The command leaves as if it were killed; the same command goes on from the last checkpoint.',
+  },
 } as const satisfies Record<string, ErrorRow>
 
 export const localError = errorsOf(localErrors)

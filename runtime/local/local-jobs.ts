@@ -5,6 +5,7 @@ import { jobId } from '../base/ids.ts'
 import type { JobId } from '../base/ids.ts'
 import type { FileSystem } from '../storage/contract.ts'
 import { storageFailure } from '../storage/errors.ts'
+import { inFirstLook } from '../storage/first-look.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
 import { attachLocalStores } from '../storage/local-stores.ts'
 import type { ManifestRef } from '../storage/head-contract.ts'
@@ -33,8 +34,12 @@ export interface StoredJob {
   readonly storeFolder: string
 }
 
-/** Those that have a store, by id. Throws where a folder cannot be read. */
-export async function storedJobs({ files, folder }: LocalWorld): Promise<StoredJob[]> {
+/** Those that have a store, by id. Throws where a folder cannot be read, MR-S01 also where nothing answers. */
+export function storedJobs(world: LocalWorld): Promise<StoredJob[]> {
+  return inFirstLook(world.environment.clock, `Looking for jobs in ${world.folder}`, jobsBelow(world))
+}
+
+async function jobsBelow({ files, folder }: LocalWorld): Promise<StoredJob[]> {
   const root = joinPath(folder, LOCAL_ROOT)
   const found: StoredJob[] = []
   try {

@@ -4,10 +4,12 @@ import type { Environment, Timer } from '../base/environment.ts'
 import type { CoordinatorObserver } from '../coordinator/coordinator-contract.ts'
 import type { JobGraph } from '../job/contract.ts'
 import type { ControlledJob } from '../rest/controlled-job.ts'
+import { HistoryKeeper } from '../rest/history-keeper.ts'
 import { JobHistory } from '../rest/job-history.ts'
 import { createRest } from '../rest/server.ts'
 import type { Rest } from '../rest/server.ts'
 import type { FileSystem } from '../storage/contract.ts'
+import { attachLocalStores } from '../storage/local-stores.ts'
 import { headKeeperOf, snapshotFolderIn } from './local-jobs.ts'
 import type { StoredJob } from './local-jobs.ts'
 import { removeRestAddress, writeRestAddress } from './platform/rest-file.ts'
@@ -17,6 +19,8 @@ import { removeRestAddress, writeRestAddress } from './platform/rest-file.ts'
  * come to its end, which may be just what somebody wants to ask about.
  */
 const servedAfterMs = 1_000
+/** A job that ends sooner leaves no history: writing it would take longer than the rest of its end. */
+const historyAfterMs = 10_000
 
 export interface LocalRestOptions {
   readonly environment: Environment
@@ -38,6 +42,7 @@ export class LocalRest {
   #isServed = false
   #isClosed = false
   #listening: Promise<Rest> | undefined
+  #keeper: HistoryKeeper | undefined
 
   constructor(options: LocalRestOptions) {
     this.#options = options
@@ -46,7 +51,7 @@ export class LocalRest {
   }
 
   /** The observer to run the job with: it tells `other`, too. */
-  watching(other: CoordinatorObserver): CoordinatorObserver {
+  watching(other: CoordinatorObserver): Required<CoordinatorObserver> {
     const { observer: own } = this.#history
     return {
       began: (head, restorePoint) => {
@@ -71,6 +76,22 @@ export class LocalRest {
         own.restarting?.(failure)
         other.restarting?.(failure)
       },
+      adopted: (adoption) => {
+        own.adopted?.(adoption)
+        other.adopted?.(adoption)
+      },
+      rescaled: (parallelism) => {
+        own.rescaled?.(parallelism)
+        other.rescaled?.(parallelism)
+      },
+      gaveUp: (failure) => {
+        own.gaveUp?.(failure)
+        other.gaveUp?.(failure)
+      },
+      ended: (outcome) => {
+        own.ended?.(outcome)
+        other.ended?.(outcome)
+      },
     }
   }
 
@@ -83,6 +104,7 @@ export class LocalRest {
   async close(): Promise<void> {
     this.#isClosed = true
     this.#timer?.cancel()
+    await this.#keeper?.close()
     try {
       const rest = await this.#listening
       if (rest === undefined) return
@@ -111,13 +133,22 @@ export class LocalRest {
     const { environment, files } = this.#options
     const { coordinator, graph, ...stored } = this.#job!
     const keeper = await headKeeperOf(stored, { files, environment })
+    this.#keepHistory(stored)
     const token = `${environment.random.id()}${environment.random.id()}`
     const rest = await createRest({
       job: coordinator,
       graph,
       history: this.#history,
       instance: this.#instance,
-      token,
+      tokens: { owner: token },
+      listen: { host: '127.0.0.1', port: 0 },
+      // Its one user is at the terminal, and sees which job it is.
+      identified: false,
+      pings: {
+        storage: async () => {
+          await keeper.readBegun()
+        },
+      },
       readHead: () => keeper.readBegun(),
       locate: snapshotFolderIn(stored.storeFolder),
       clock: environment.clock,
@@ -125,6 +156,19 @@ export class LocalRest {
       log: (level, message, fields) => environment.log(level, message, fields),
     })
     return { token, rest }
+  }
+
+  #keepHistory({ storeFolder }: StoredJob): void {
+    const { files, environment } = this.#options
+    if (this.#isClosed) return
+    const { objects } = attachLocalStores({ files, folder: storeFolder, environment })
+    this.#keeper = new HistoryKeeper({
+      history: this.#history,
+      store: objects,
+      environment,
+      firstWriteAfterMs: historyAfterMs,
+    })
+    void this.#keeper.load()
   }
 
   /** The address is written when it can be called. */

@@ -3,12 +3,14 @@ import { checkpointId, incarnation, jobId, requestId, start } from '../base/ids.
 import { encodeManifest, fromCollected } from '../checkpoint/manifest.ts'
 import { graphOf } from '../checkpoint/test-graph.ts'
 import { collectedOf, subtaskSnapshot } from '../checkpoint/test-snapshots.ts'
+import { FIRST_LOOK_DEADLINE_MS } from '../storage/first-look.ts'
 import { beginStart, completeCheckpoint, confirmCommits, newJob, reserveIds, stop } from '../storage/head.ts'
 import type { Head, ManifestRef } from '../storage/head-contract.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
 import { attachLocalStores } from '../storage/local-stores.ts'
 import { MemoryFiles } from '../storage/memory-files.ts'
-import { manifestKey, snapshotPlace } from '../storage/paths.ts'
+import { openStores } from '../storage/open-stores.ts'
+import { fileKey, manifestKey, snapshotPlace } from '../storage/paths.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
 import { findRestorePoint } from './restore-path.ts'
 
@@ -44,17 +46,29 @@ async function subject(change: (head: Head) => Head = (head) => head) {
     for (const file of await files.list(`${flights}/objects/${name}`))
       await files.writeNew(`${to}/${file}`, await files.readFile(`${flights}/objects/${name}/${file}`))
   }
-  const find = (path: string, storeFolder = '/w/.millrace/other') =>
-    findRestorePoint({ place: snapshotPlace(path), storeFolder, files, environment })
-  return { files, copy, find }
+  const find = async (path: string, storeFolder = '/w/.millrace/other') => {
+    const storage = { checkpoints: fileKey(storeFolder) }
+    const own = await openStores({ storage, files, environment, probe: false })
+    return findRestorePoint({ place: snapshotPlace(path), storage, stores: own, files, environment })
+  }
+  return { files, copy, find, clock: environment.clock }
 }
 
-describe('--from finds', () => {
+describe('--from and job.restore.from find', () => {
   it('a retained checkpoint where it lies: by its key for its own job, absolute for any other', async () => {
     const { find } = await subject()
     const path = `${flights}/objects/chk-6`
     expect((await find(path)).ref).toEqual({ ...refOf(6, 'checkpoint'), path: `file://${path}/_metadata` })
     expect((await find(`${path}/_metadata`, flights)).ref).toEqual(refOf(6, 'checkpoint'))
+  })
+
+  it.each(['', '/', '/_metadata'])('a savepoint by its address%s as by its path', async (rest) => {
+    const { find } = await subject()
+    const folder = `${flights}/objects/savepoint-7`
+    const found = await find(`file://${folder}${rest}`)
+    expect(found).toEqual(await find(folder))
+    expect(found.ref).toMatchObject({ ...refOf(7, 'savepoint'), path: `file://${folder}/_metadata`, completedAtMs: 0 })
+    expect((await find(`file://${folder}${rest}`, flights)).ref.path).toBe('savepoint-7/_metadata')
   })
 
   it('a savepoint anywhere, under any name, also when nothing else of its job is left', async () => {
@@ -72,6 +86,14 @@ describe('--from finds', () => {
     }
     expect((await lost.find(`${flights}/objects/savepoint-7`)).ref.id).toBe(7)
     await expect(lost.find(`${flights}/objects/chk-6`)).rejects.toThrow(/MR-S10/)
+  })
+
+  it.each(['readFile', 'list'] as const)('nothing where %s never answers, and says so', async (call) => {
+    const { files, find, clock } = await subject()
+    Object.assign(files, { [call]: () => new Promise(() => {}) })
+    const finding = expect(find(`${flights}/objects/chk-6`)).rejects.toThrow(/^MR-S01 .*objects\/chk-6/)
+    await clock.advanceSettled(FIRST_LOOK_DEADLINE_MS)
+    await finding
   })
 
   it.each<[string, string, (head: Head) => Head, boolean]>([
@@ -92,7 +114,7 @@ describe('--from finds', () => {
   })
 })
 
-describe('--from refuses', () => {
+describe('--from and job.restore.from refuse', () => {
   it.each<[string, string, RegExp]>([
     ['a path where nothing is', '/nowhere', /MR-S17.*\/nowhere\/_metadata is not there/],
     ['a folder that is no savepoint', '/w', /MR-S17/],

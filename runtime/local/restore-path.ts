@@ -1,20 +1,31 @@
-// `--from PATH`: what lies there, and whether a job may begin from it. Read only: what it finds belongs to somebody else.
+// What a start is to begin from (`--from PATH`, `job.restore.from`): what lies there, and whether a job may begin from it. Read only: what it
+// finds belongs to somebody else.
 
 import type { Environment } from '../base/environment.ts'
 import { decodeManifest } from '../checkpoint/manifest.ts'
 import type { Manifest } from '../checkpoint/manifest.ts'
+import type { OpenedStores, StorageConfig } from '../distributed/contract.ts'
 import type { FileSystem } from '../storage/contract.ts'
 import { storageError } from '../storage/errors.ts'
-import { ForeignFiles } from '../storage/foreign-files.ts'
+import { inFirstLook } from '../storage/first-look.ts'
 import { savepointOfEnd } from '../storage/head.ts'
 import type { Head, ManifestRef } from '../storage/head-contract.ts'
 import { decodeHead } from '../storage/head-format.ts'
-import { attachLocalStores } from '../storage/local-stores.ts'
-import { isSnapshotFolder, manifestKey, manifestKeyIn, parseFileKey, snapshotFolder } from '../storage/paths.ts'
+import { openStores } from '../storage/open-stores.ts'
+import {
+  fileKey,
+  isAbsoluteKey,
+  isSnapshotFolder,
+  manifestKey,
+  parentOf,
+  parseFileKey,
+  parseS3Key,
+  snapshotFolder,
+} from '../storage/paths.ts'
 import type { SnapshotPlace } from '../storage/paths.ts'
 
 export interface FoundRestorePoint {
-  /** `path`: as HEAD of the job whose store is `storeFolder` names it. */
+  /** `path`: as HEAD of the job that is to begin there names it. */
   readonly ref: ManifestRef
   /** HEAD of its own job shows that its transactions are committed. */
   readonly committed: boolean
@@ -24,31 +35,52 @@ export interface RestorePath {
   /** By the folder of a savepoint or checkpoint, or the `_metadata` in it. */
   readonly place: SnapshotPlace
   /** Of the job that is to begin there. */
-  readonly storeFolder: string
+  readonly storage: StorageConfig
+  readonly stores: Pick<OpenedStores, 'foreign' | 'locate'>
   readonly files: FileSystem
   readonly environment: Environment
 }
 
-/** Throws MR-S17 (nothing there to begin from), MR-S18 (a checkpoint that no HEAD retains), MR-C01 to MR-C04 (its manifest). */
-export async function findRestorePoint(at: RestorePath): Promise<FoundRestorePoint> {
+/** Throws MR-S17 (nothing there to begin from), MR-S18 (a checkpoint that no HEAD retains), MR-C01 to MR-C04 (its manifest), MR-S39, MR-S01. */
+export function findRestorePoint(at: RestorePath): Promise<FoundRestorePoint> {
+  return inFirstLook(at.environment.clock, `Looking at ${nameOf(at.place)}`, restorePointAt(at))
+}
+
+async function restorePointAt(at: RestorePath): Promise<FoundRestorePoint> {
   const manifest = await manifestAt(at)
   const head = await headAround(at, manifest)
   const key = manifestKey(manifest.id, manifest.kind)
   const retained = head?.retained.find(({ path }) => path === key)
-  if (manifest.kind === 'checkpoint' && retained === undefined) throw notRetained(at, manifest, head)
+  if (manifest.kind === 'checkpoint' && retained === undefined) throw notRetained(nameOf(at.place), manifest, head)
+  // HEAD names what lies in the job's own store by its key there.
+  const isOwn = at.stores.locate(key) === parentOf(nameOf(at.place))
+  return refTo({ manifest, retained, head, path: isOwn ? key : at.place.manifest })
+}
+
+/** `retained`: as the HEAD of the job that made it names it. `path`: as the job that begins there is to name it. */
+function refTo({
+  manifest,
+  retained,
+  head,
+  path,
+}: {
+  readonly manifest: Manifest
+  readonly retained: ManifestRef | undefined
+  readonly head: Head | undefined
+  readonly path: ManifestRef['path']
+}): FoundRestorePoint {
   const { id, kind, start, bytes, drained } = manifest
   // When a savepoint completed stands in its job's HEAD alone, and may be known no more.
   const completedAtMs = retained?.completedAtMs ?? 0
-  const path = manifestKeyIn(at.storeFolder, at.place)
   return {
     ref: { id, kind, path, start, completedAtMs, bytes, ...(drained === true && { drained }) },
-    committed: head !== undefined && head.unconfirmed === undefined && wasPermitted(head, key),
+    committed: head !== undefined && head.unconfirmed === undefined && wasPermitted(head, manifestKey(id, kind)),
   }
 }
 
-async function manifestAt({ place, files }: RestorePath): Promise<Manifest> {
-  const path = parseFileKey(place.manifest)
-  const bytes = await new ForeignFiles(files).read(place.manifest)
+async function manifestAt({ place, stores }: RestorePath): Promise<Manifest> {
+  const path = nameOf(place)
+  const bytes = await stores.foreign.read(place.manifest)
   if (bytes === undefined) throw storageError('MR-S17', `${path} is not there.`)
   const manifest = decodeManifest(bytes, path)
   const folder = snapshotFolder(manifest.id, manifest.kind)
@@ -59,18 +91,22 @@ async function manifestAt({ place, files }: RestorePath): Promise<Manifest> {
 
 /** HEAD of the job that made it, if it still lies in that job's store. */
 async function headAround(
-  { files, environment, place: { folder, storeFolder } }: RestorePath,
+  { storage, files, environment, place: { folder, storeFolder } }: RestorePath,
   manifest: Manifest,
 ): Promise<Head | undefined> {
   if (storeFolder === undefined || folder !== snapshotFolder(manifest.id, manifest.kind)) return undefined
+  const checkpoints = isAbsoluteKey(storeFolder) ? storeFolder : fileKey(storeFolder)
+  const stores = await openStores({ storage: { ...storage, checkpoints }, files, environment, probe: false })
   try {
-    const read = await attachLocalStores({ files, folder: storeFolder, environment }).head.read()
+    const read = await stores.head.read()
     const head = read === undefined ? undefined : decodeHead(read.bytes, `HEAD ${read.version.token} in ${storeFolder}`)
     return head?.job === manifest.job ? head : undefined
   } catch (error) {
     // A savepoint stands for itself: it is what is left to begin from when the rest of the store is lost.
     if (manifest.kind === 'savepoint') return undefined
     throw error
+  } finally {
+    await stores.close()
   }
 }
 
@@ -85,9 +121,14 @@ function wasPermitted({ retained, end, restoredFrom }: Head, key: ManifestRef['p
   return points.some(({ path }) => path === key)
 }
 
-function notRetained({ place }: RestorePath, { id, job }: Manifest, head: Head | undefined): Error {
-  const what = `${parseFileKey(place.manifest)} is of checkpoint ${id} of ${job}`
+function notRetained(path: string, { id, job }: Manifest, head: Head | undefined): Error {
+  const what = `${path} is of checkpoint ${id} of ${job}`
   if (head === undefined) return storageError('MR-S18', `${what}, and lies outside of the store of that job.`)
   const ids = head.retained.map((manifest) => manifest.id).join(', ')
   return storageError('MR-S18', `${what}, whose HEAD retains ${ids || 'none'}.`)
+}
+
+/** Of its manifest, for people: an absolute path, or s3://bucket/key. */
+function nameOf({ manifest }: SnapshotPlace): string {
+  return parseS3Key(manifest) === undefined ? parseFileKey(manifest) : manifest
 }

@@ -3,39 +3,29 @@
 import { resolve } from 'node:path'
 import type { Environment } from '../base/environment.ts'
 import type { JobId } from '../base/ids.ts'
-import { SnapshotDownloader } from '../checkpoint/snapshot-reader.ts'
-import { SnapshotUploader } from '../checkpoint/snapshot-writer.ts'
-import { JobCoordinator } from '../coordinator/job-coordinator.ts'
+import { coordinatorOver } from '../coordinator/coordinator-over-stores.ts'
+import type { JobCoordinator } from '../coordinator/job-coordinator.ts'
 import type { CoordinatorObserver, RestoreRequest } from '../coordinator/coordinator-contract.ts'
 import { placeTasks } from '../coordinator/placement.ts'
 import { buildGraph } from '../job/build-graph.ts'
 import type { BuildOptions } from '../job/build-graph.ts'
 import type { JobGraph, JobSettings } from '../job/contract.ts'
 import type { Job } from '../job/define-job.ts'
-import { storageFailure } from '../storage/errors.ts'
 import { ForeignFiles } from '../storage/foreign-files.ts'
-import { decodeHead } from '../storage/head-format.ts'
 import { decideLocalIdentity } from '../storage/local-identity.ts'
-import type { LocalIdentity, NumberedFolder } from '../storage/local-identity.ts'
-import { attachLocalStores, openLocalStores } from '../storage/local-stores.ts'
-import {
-  joinPath,
-  localJobId,
-  localJobsFolder,
-  localStoreFolder,
-  manifestKeyIn,
-  parseLocalJobFolder,
-  snapshotPlace,
-} from '../storage/paths.ts'
+import type { LocalIdentity } from '../storage/local-identity.ts'
+import { openLocalStores } from '../storage/local-stores.ts'
+import { fileKey, joinPath, localStoreFolder, manifestKeyIn, snapshotPlace } from '../storage/paths.ts'
 import type { SnapshotPlace } from '../storage/paths.ts'
 import { plannedFailpoints } from './failpoint-plan.ts'
 import type { FailpointPlan } from './failpoint-plan.ts'
+import { jobFolders } from './job-folders.ts'
 import { loadJob } from './job-module.ts'
 import { NodeFiles } from './platform/node-files.ts'
 import { realEnvironment } from './platform/real-environment.ts'
 import type { LogSink } from './platform/real-environment.ts'
+import type { SlotThread } from './platform/slot-thread.ts'
 import { ThreadSlots } from './platform/thread-slots.ts'
-import { findRestorePoint } from './restore-path.ts'
 
 export interface LocalJobOptions {
   /** Absolute. */
@@ -57,6 +47,8 @@ export interface LocalJobOptions {
   readonly log: LogSink
   readonly failpoints: FailpointPlan
   readonly observer?: CoordinatorObserver
+  /** Of startEarlyThreads; they become the job's slots, and end with it. */
+  readonly early?: readonly SlotThread[] | undefined
 }
 
 /** Where the job is to begin, and what it may leave behind there. */
@@ -109,7 +101,7 @@ export async function prepareLocalJob(options: LocalJobOptions): Promise<LocalJo
     firstStartOnly && identity.begin !== 'fresh' ? undefined : place,
   )
   if (identity.finishFirst !== undefined) await (await assemble(world, identity.finishFirst)).coordinator.run()
-  return { ...(await assemble(world, identity.job, restore)), job, identity }
+  return { ...(await assemble(world, identity.job, restore, options.early)), job, identity }
 }
 
 /** A start that goes on needs its restore point no more once it has a checkpoint: it may be gone, and is not looked at. */
@@ -120,8 +112,12 @@ async function restoreRequest(
 ): Promise<RestoreRequest> {
   const { allowNonRestoredState = false, allowDrained = false } = options.restore ?? {}
   if (place === undefined || begin === 'resume') return { allowNonRestoredState, allowDrained }
-  const storeFolder = storeFolderOf(options.folder, job)
-  const { ref, committed } = await findRestorePoint({ place, storeFolder, files, environment })
+  // Both are loaded by those alone who begin there.
+  const { openStores } = await import('../storage/open-stores.ts')
+  const { findRestorePoint } = await import('./restore-path.ts')
+  const storage = { checkpoints: fileKey(storeFolderOf(options.folder, job)) }
+  const stores = await openStores({ storage, files, environment, probe: false })
+  const { ref, committed } = await findRestorePoint({ place, storage, stores, files, environment })
   return { from: ref, committed, allowNonRestoredState, allowDrained }
 }
 
@@ -140,6 +136,7 @@ async function assemble(
   { options, environment, files, job }: LocalWorld,
   id: JobId,
   restore?: RestoreRequest,
+  early?: readonly SlotThread[],
 ): Promise<Omit<LocalJob, 'job' | 'identity'>> {
   const {
     jobFile,
@@ -156,7 +153,6 @@ async function assemble(
   } = options
   const graph = buildGraph(job, graphOptions(options, id))
   const storeFolder = storeFolderOf(folder, id)
-  const foreign = new ForeignFiles(files)
   const stores = await openLocalStores({ files, folder: storeFolder, environment })
   const { slotCount } = placeTasks(graph)
   const slots = new ThreadSlots({
@@ -175,20 +171,17 @@ async function assemble(
     },
     environment,
     log,
+    early,
   })
-  const coordinator = new JobCoordinator({
+  const coordinator = coordinatorOver({
     graph,
+    graphAt: (parallelismAsked) => buildGraph(job, graphOptions({ ...options, parallelism: parallelismAsked }, id)),
     job: id,
     start: undefined,
     environment,
     files,
-    store: stores.objects,
-    head: stores.head,
+    stores: { ...stores, foreign: new ForeignFiles(files) },
     slots,
-    // The coordinator writes enumerators only; they have a small share of the room for inlined state.
-    snapshotWriters: new SnapshotUploader({ store: stores.objects, environment, writers: slotCount + 1 }),
-    snapshotReader: new SnapshotDownloader({ store: stores.objects, foreign, environment }),
-    foreign,
     restore,
     observer: {
       ...observer,
@@ -207,35 +200,4 @@ function graphOptions(
   job: string,
 ): BuildOptions {
   return { args, parallelism, parallelismDefault, maxParallelism, settings, name, job }
-}
-
-/** The job's folders with what their HEADs say; an unreadable one throws, it never counts as none. */
-async function jobFolders(options: {
-  readonly files: NodeFiles
-  readonly folder: string
-  readonly name: string
-  readonly environment: Environment
-}): Promise<NumberedFolder[]> {
-  const { files, folder, name, environment } = options
-  const numbered: NumberedFolder[] = []
-  for (const entry of await entriesOf(files, joinPath(folder, localJobsFolder(name)))) {
-    const number = parseLocalJobFolder(name, entry)
-    if (number === undefined) continue
-    const job: JobId = localJobId(name, number)
-    const storeFolder = storeFolderOf(folder, job)
-    const { head: store } = attachLocalStores({ files, folder: storeFolder, environment })
-    const read = await store.read()
-    const head = read === undefined ? undefined : decodeHead(read.bytes, `HEAD ${read.version.token} in ${storeFolder}`)
-    numbered.push({ number, head })
-  }
-  return numbered
-}
-
-/** [] only if the folder is positively not there. */
-async function entriesOf(files: NodeFiles, folder: string): Promise<string[]> {
-  try {
-    return (await files.exists(folder)) ? await files.list(folder) : []
-  } catch (error) {
-    throw storageFailure(`Reading ${folder}`, error)
-  }
 }

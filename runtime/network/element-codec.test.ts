@@ -41,6 +41,19 @@ describe('elements', () => {
     })
   }
 
+  it.each([
+    { kind: 'checkpoint' },
+    { kind: 'checkpoint', halt: 'stop' },
+    { kind: 'savepoint' },
+    { kind: 'savepoint', halt: 'stop' },
+    { kind: 'savepoint', halt: 'drain' },
+  ] as const)('that are barriers are read back with what they halt: %j', (kind) => {
+    const writer = createWriter()
+    const item: ChannelItem = { kind: 'barrier', barrier: { ...savepoint, ...kind } }
+    writeEvent(item, writer)
+    expect(readElement(plainType.batch, writer.take())).toEqual({ ...item, barrier: { ...savepoint, ...kind } })
+  })
+
   it('of an unknown kind or cut off are errors with a code', () => {
     expect(() => readElement(plainType.batch, Uint8Array.from([9]))).toThrow('MR-W06')
     expect(() => readElement(plainType.batch, Uint8Array.from([3, 0]))).toThrow('MR-R')

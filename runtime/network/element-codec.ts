@@ -1,5 +1,6 @@
 // Elements of a channel's sequence as bytes: a kind, then records in the edge's batch codec, or an event. Version: the frame's.
 
+import { invariant } from '../base/errors.ts'
 import { checkpointId } from '../base/ids.ts'
 import { createReader } from '../record/bytes.ts'
 import type { BatchCodec, ByteReader, ByteWriter } from '../record/contract.ts'
@@ -17,6 +18,7 @@ const barrierKinds = [
   { kind: 'savepoint' },
   { kind: 'savepoint', halt: 'stop' },
   { kind: 'savepoint', halt: 'drain' },
+  { kind: 'checkpoint', halt: 'stop' },
 ] as const
 
 export interface PendingRecords {
@@ -91,5 +93,9 @@ function readBarrier(reader: ByteReader): StreamEvent {
 }
 
 function barrierKindOf({ kind, halt }: Barrier): number {
-  return barrierKinds.findIndex((entry) => entry.kind === kind && ('halt' in entry ? entry.halt : undefined) === halt)
+  const place = barrierKinds.findIndex(
+    (entry) => entry.kind === kind && ('halt' in entry ? entry.halt : undefined) === halt,
+  )
+  invariant(place >= 0, `no barrier of a ${kind} that halts by ${halt} can be written`)
+  return place
 }

@@ -11,7 +11,7 @@ import { edgeId, incarnation, subtaskIndex } from '../base/ids.ts'
 import type { Attempt, ChannelId } from '../base/ids.ts'
 import { FRAME_BYTES_MAX, RECORD_BYTES_MAX } from './limits.ts'
 
-export const FRAME_VERSION = 1
+const FRAME_VERSION = 1
 export const FRAME_HEADER_BYTES = 64
 
 /** Which channel, and which attempts at its ends; a frame of another attempt is refused (rule 8). */

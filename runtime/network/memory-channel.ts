@@ -90,10 +90,12 @@ class MemoryOutput implements OutputChannel {
   }
 
   emit(value: unknown, timestamp: number): void {
-    if (this.#values.push(value) === MEMORY_BATCH_RECORDS) {
-      this.#timestamps.push(timestamp)
-      this.flush()
-    } else this.#timestamps.push(timestamp)
+    const values = this.#values
+    const count = values.length
+    // Not by push, which the engine calls here instead of inlining it.
+    values[count] = value
+    this.#timestamps[count] = timestamp
+    if (count + 1 === MEMORY_BATCH_RECORDS) this.flush()
   }
 
   event(event: StreamEvent): void {

@@ -37,33 +37,48 @@ export interface RecordWriter {
 }
 
 export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
-  const { channels } = options
-  invariant(channels.length > 0, 'an edge without channels')
-  return {
-    channels,
-    emit: emitterOf(options),
-    event: (event) => {
-      for (const channel of channels) channel.event(event)
-    },
-    flush: () => {
-      for (const channel of channels) channel.flush()
-    },
-    get ready() {
-      for (const channel of channels) if (!channel.ready) return false
-      return true
-    },
-    get endReceived() {
-      return channels.every((channel) => channel.endReceived)
-    },
-    get queued() {
-      return channels.reduce((sum, channel) => sum + channel.queued, 0)
-    },
-    onChange: (callback) => {
-      for (const channel of channels) channel.onChange(callback)
-    },
-    close: () => {
-      for (const channel of channels) channel.close()
-    },
+  return new ChannelsWriter(options)
+}
+
+/** A class, so that all writers look alike to the engine: `ready` is asked with each record. */
+class ChannelsWriter implements RecordWriter {
+  readonly channels: readonly OutputChannel[]
+  readonly emit: RecordWriter['emit']
+
+  constructor(options: RecordWriterOptions) {
+    invariant(options.channels.length > 0, 'an edge without channels')
+    this.channels = options.channels
+    this.emit = emitterOf(options)
+  }
+
+  event(event: StreamEvent): void {
+    for (const channel of this.channels) channel.event(event)
+  }
+
+  flush(): void {
+    for (const channel of this.channels) channel.flush()
+  }
+
+  get ready(): boolean {
+    const { channels } = this
+    for (let index = 0; index < channels.length; index++) if (!channels[index]!.ready) return false
+    return true
+  }
+
+  get endReceived(): boolean {
+    return this.channels.every((channel) => channel.endReceived)
+  }
+
+  get queued(): number {
+    return this.channels.reduce((sum, channel) => sum + channel.queued, 0)
+  }
+
+  onChange(callback: () => void): void {
+    for (const channel of this.channels) channel.onChange(callback)
+  }
+
+  close(): void {
+    for (const channel of this.channels) channel.close()
   }
 }
 

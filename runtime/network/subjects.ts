@@ -1,6 +1,6 @@
 // The only place that formats a subject. All of them stand under `mr.<job>.`, which is what a job's credentials allow.
 
-import type { Attempt, JobId, SlotId, TaskId } from '../base/ids.ts'
+import type { Attempt, Incarnation, JobId, SlotId, TaskId } from '../base/ids.ts'
 import type { PeerAddress } from './contract.ts'
 
 export interface SubtaskAttempt {
@@ -24,6 +24,29 @@ export function dataSubject(job: JobId, subtask: SubtaskAttempt): string {
 
 export function creditSubject(job: JobId, subtask: SubtaskAttempt): string {
   return `mr.${token(job)}.credit.${subtaskTokens(subtask)}`
+}
+
+export interface ControlSubjects {
+  /** Where the slot listens. A slot's thread has an id of its own, so nothing sent to a former life reaches it. */
+  readonly slot: string
+  /** Where that incarnation of the coordinator listens to that slot: what is meant for an older one does not reach it. */
+  readonly coordinator: string
+}
+
+/** Both directions of the control link between a slot and an incarnation of the coordinator. */
+export function controlSubjects(job: JobId, slot: SlotId, incarnation: Incarnation): ControlSubjects {
+  const both = `mr.${token(job)}.control.${token(slot)}`
+  return { slot: `${both}.slot`, coordinator: `${both}.${incarnation}` }
+}
+
+/** Of answers to requests: apart from those of other jobs, as a job's credentials demand. */
+export function inboxPrefix(job: JobId): string {
+  return `_INBOX_${token(job)}`
+}
+
+/** What a job's credentials must allow to publish and subscribe to. */
+export function allowedSubjects(job: JobId): readonly string[] {
+  return [`mr.${token(job)}.>`, `${inboxPrefix(job)}.>`]
 }
 
 /** The attempt is part of the name, so that nothing sent to a dead attempt reaches the next one. */

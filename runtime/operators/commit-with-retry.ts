@@ -1,7 +1,7 @@
 // Commits what is permitted, again and again with back-off, until it is committed, refused, or the deadline has passed (rule 23).
 
 import type { Environment } from '../base/environment.ts'
-import { InvariantError, MillraceError } from '../base/errors.ts'
+import { InvariantError, MillraceError, mayPass } from '../base/errors.ts'
 import type { MetricGroup } from '../base/metrics.ts'
 import type { Committable } from '../checkpoint/contract.ts'
 import type { Committer } from '../connectors/contract.ts'
@@ -38,7 +38,7 @@ export async function commitWithRetry(options: CommitOptions): Promise<void> {
     if (outcome.kind === 'committed') break
     if (outcome.kind === 'failed' && isUnknown(outcome.cause) && options.onUnknown === 'assume committed')
       return assumeCommitted(options)
-    if (outcome.kind === 'failed' && isFinal(outcome.cause)) throw refusedError(options, outcome.cause)
+    if (outcome.kind === 'failed' && !mayPass(outcome.cause)) throw refusedError(options, outcome.cause)
     // Jitter: the subtasks of a sink lost the same server at the same moment and must not all come back at once.
     const jittered = pauseMs * (0.5 + random.next() / 2)
     const cause = outcome.kind === 'failed' ? outcome.cause : undefined
@@ -102,11 +102,6 @@ function pause(options: CommitOptions, delayMs: number): Promise<'over' | 'stopp
     const timer = options.environment.clock.timer(delayMs, () => settle('over'))
     options.stop.addEventListener('abort', onStop)
   })
-}
-
-/** An error that no repetition mends. One without a row in the table is a client's own, such as a broken connection: repeated. */
-function isFinal(cause: unknown): boolean {
-  return cause instanceof InvariantError || (cause instanceof MillraceError && !cause.retry)
 }
 
 /** Of the connectors' table, as Committer.commit says. */

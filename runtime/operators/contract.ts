@@ -77,6 +77,11 @@ export interface OperatorStatePart {
 }
 
 export interface StreamOperator<In = unknown, Out = unknown> {
+  /**
+   * Once, before anything of the chain opens: commits what the restore point holds, whose permit is given (rule 22). How long that may take is
+   * the commits' own deadline, at which the job stops and asks; it is no part of the time to open.
+   */
+  commitRestored?(context: OperatorContext): Promise<void>
   /** Restores and prepares. Outputs may be used from the first process() on. */
   open(context: OperatorContext, output: Output<Out>): void | Promise<void>
   process(value: In, timestamp: number): void

@@ -106,6 +106,13 @@ export const operatorErrors = {
     retry: true,
     remedy: 'See what open() of its functions or its sink waits for; the job restarts by its restart strategy.',
   },
+  'MR-J67': {
+    meaning: 'A subtask that had reached its end could not write its final state in time.',
+    who: 'external system',
+    retry: true,
+    remedy:
+      'See what prepareCommit() or snapshot() of its sink waits for, and the store; the job restarts by its restart strategy. A large state may need a longer checkpointTimeoutMs.',
+  },
   'MR-J65': {
     meaning: 'What a sink may commit was refused.',
     who: 'user',

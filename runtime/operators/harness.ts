@@ -97,7 +97,9 @@ export class OperatorHarness {
     const keyed = restored.flatMap((snapshot) => snapshot.keyed ?? [])
     if (keyed.length > 0)
       await this.#backend?.restore(keyed, { read: (handle) => Promise.resolve(inlineBytes(handle)) })
-    await this.#operator.open(this.#context(restored), {
+    const context = this.#context(restored)
+    await this.#operator.commitRestored?.(context)
+    await this.#operator.open(context, {
       emit: (value, timestamp) => this.#emitted.push(this.#record(value, timestamp)),
       emitTo: (tag, value, timestamp) => this.sideOutput(tag).push(this.#record(value, timestamp)),
     })

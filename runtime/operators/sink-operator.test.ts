@@ -126,6 +126,26 @@ describe('the sink operator', () => {
     expect(listed(await harness.snapshot(id(2)))).toEqual(['tx-1', 'tx-2'])
   })
 
+  it('holds records back while its writer has no room, until the writer wakes the task', async () => {
+    const external = new External()
+    let ready = true
+    const plain = external.plain()
+    const sink: Sink<unknown> = {
+      ...plain,
+      createWriter: (context) => Object.defineProperty(plain.createWriter(context), 'ready', { get: () => ready }),
+    }
+    const operator = new SinkOperator(sink, { commitDeadlineMs: deadlineMs, onUnknownCommit: 'stop' })
+    expect(operator.ready).toBe(true)
+    const { environment } = await openHarness({ operator })
+    ready = false
+    expect(operator.ready).toBe(false)
+    const before = environment.executor.waiting
+    external.context!.wake()
+    expect(environment.executor.waiting).toBe(before + 1)
+    ready = true
+    expect(operator.ready).toBe(true)
+  })
+
   it('commits on the permit only, and lists a transaction until it is committed', async () => {
     const { harness, external } = await open()
     harness.process('a')

@@ -11,7 +11,7 @@ import { operatorError } from './errors.ts'
 import { describe, userError } from './user-code.ts'
 
 /** Name of the writer's operator state. */
-export const WRITER_STATE = 'writer'
+const WRITER_STATE = 'writer'
 
 export type SinkSettings = Pick<JobSettings, 'commitDeadlineMs' | 'onUnknownCommit'>
 
@@ -35,8 +35,8 @@ export class SinkOperator implements StreamOperator {
     this.#settings = settings
   }
 
-  async open(context: OperatorContext): Promise<void> {
-    const { environment, files, uid, task, metrics } = context
+  async commitRestored(context: OperatorContext): Promise<void> {
+    const { environment, files, uid, task } = context
     this.#context = context
     this.#committer = this.#sink.createCommitter?.({ environment, files, uid, job: task.job })
     // Rule 22: the swap that chose the restore point is their permit; before any new record, else the external order is not ours.
@@ -44,10 +44,20 @@ export class SinkOperator implements StreamOperator {
     if (this.#unconfirmed.length > 0 && this.#committer === undefined)
       throw operatorError('MR-J63', `At ${describe(context)}.`)
     await this.#commit(this.#unconfirmed)
+  }
+
+  async open(context: OperatorContext): Promise<void> {
+    const { environment, files, uid, task, metrics } = context
     const restored = context.restored.get(WRITER_STATE) ?? { items: [] }
     const fail = (error: unknown): void => context.fail(this.#writeError(error))
-    this.#writer = this.#sink.createWriter({ environment, files, task, uid, metrics, restored, fail })
+    const wake = (): void => context.post(() => undefined)
+    this.#writer = this.#sink.createWriter({ environment, files, task, uid, metrics, restored, fail, wake })
     await this.#writer.open()
+  }
+
+  /** A writer that waits for its external system holds its producers back. */
+  get ready(): boolean {
+    return this.#writer?.ready !== false
   }
 
   process(value: unknown, timestamp: number): void {

@@ -8,7 +8,7 @@ import { HistogramSketch } from './histogram-sketch.ts'
 import type { Counter, Histogram, UserMetrics } from './user-metrics-contract.ts'
 
 /** Of one operator. All of them are in each report. */
-export const metricsMax = 200
+const metricsMax = 200
 
 export interface UserMetricsOptions {
   readonly uid: string

@@ -9,7 +9,7 @@ import { recordError } from './errors.ts'
 import { sliceText, textForms, type TextBuffer } from './text-form.ts'
 
 /** Bounds one written value or batch: far above a frame, far below what allocation can stand. */
-export const WRITER_BYTES_MAX = 1 << 30
+const WRITER_BYTES_MAX = 1 << 30
 
 const TWO_32 = 4294967296
 /** Up to this length a loop over char codes beats the call into native code (measured on Node 24: 24 characters break even). */

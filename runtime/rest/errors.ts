@@ -8,7 +8,8 @@ export const restErrors = {
     meaning: 'The request has no valid token.',
     who: 'user',
     retry: false,
-    remedy: "Send the header Authorization: Bearer <token>; a local job's token is in rest.json in its folder.",
+    remedy:
+      "Send the header Authorization: Bearer <token>; a local job's token is in rest.json in its folder, those of a job on a cluster are in files that the process config names (tokens).",
   },
   'MR-H02': {
     meaning: 'There is nothing under this path.',
@@ -40,6 +41,37 @@ export const restErrors = {
     retry: true,
     remedy: 'See what is said about it and ask again; the job itself is not touched by it.',
   },
+  'MR-H07': {
+    meaning: "This needs the owner's token; the request came with the reader's.",
+    who: 'user',
+    retry: false,
+    remedy: "Send the owner's token (tokens.ownerFile of the process config).",
+  },
+  'MR-H08': {
+    meaning: 'The request is for another start of the job.',
+    who: 'user',
+    retry: false,
+    remedy: 'Look at GET /v1/job, and ask again with its start if the request is still wanted.',
+  },
+  'MR-H09': {
+    meaning: 'The history of the job cannot be read.',
+    who: 'external system',
+    retry: false,
+    remedy: 'Nothing needs to be done: the job runs on, and what REST remembered of its past is begun anew.',
+  },
+  'MR-H10': {
+    meaning: 'REST cannot be served at its address.',
+    who: 'user',
+    retry: true,
+    remedy:
+      'See that nothing else, such as another coordinator, uses the port of coordinator.restAddress, and that coordinator.listenHost is an address of this machine.',
+  },
+  'MR-H11': {
+    meaning: 'The coordinator has not begun the job yet.',
+    who: 'external system',
+    retry: true,
+    remedy: 'Ask again; GET /readyz says what it waits for, such as the object store.',
+  },
 } as const satisfies Record<string, ErrorRow>
 
 export const restError = errorsOf(restErrors)
@@ -51,6 +83,9 @@ const statuses: Readonly<Record<string, number>> = {
   'MR-H03': 400,
   'MR-H04': 409,
   'MR-H05': 409,
+  'MR-H07': 403,
+  'MR-H08': 409,
+  'MR-H11': 503,
 } satisfies Partial<Record<keyof typeof restErrors, number>>
 
 export function statusOf(code: string): number {

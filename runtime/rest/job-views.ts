@@ -2,20 +2,15 @@
 
 import { formatAttempt } from '../base/ids.ts'
 import type { MetricName } from '../base/metrics.ts'
+import type { WorkersView } from '../distributed/contract.ts'
 import type { JobGraph } from '../job/contract.ts'
 import { MAX_WATERMARK, MIN_WATERMARK } from '../record/element.ts'
 import type { Head, HeadEnd, ManifestRef, RestorePoint } from '../storage/head-contract.ts'
 import { restorePointOf } from '../storage/head.ts'
 import type { ControlledExecution, ControlledJob, ControlledTask } from './controlled-job.ts'
 import type { JobHistory } from './job-history.ts'
-import type {
-  CheckpointsResource,
-  GraphResource,
-  HeadSummary,
-  JobResource,
-  ManifestResource,
-  SubtaskResource,
-} from './resources.ts'
+import type { WorkersResource } from './operating-resources.ts'
+import type { GraphResource, HeadSummary, JobResource, ManifestResource, SubtaskResource } from './resources.ts'
 
 /** Where a snapshot's folder lies, absolute. */
 export type Locate = (manifest: ManifestRef) => string
@@ -26,12 +21,13 @@ export function manifestView(manifest: ManifestRef, locate: Locate): ManifestRes
 }
 
 export function headView(head: Head, locate: Locate): HeadSummary {
-  const { job, start, incarnation, parallelism, maxParallelism, restarts, unconfirmed } = head
+  const { job, start, incarnation, maxParallelism, restarts, unconfirmed } = head
   return {
     id: job,
     start,
     incarnation,
-    parallelism,
+    // A rescale of this start wins over what it began with.
+    parallelism: head.rescaledTo ?? head.parallelism,
     maxParallelism,
     restarts,
     restorePoint: pointView(restorePointOf(head), locate),
@@ -47,14 +43,54 @@ export function jobView(options: {
   readonly instance: string
   readonly locate: Locate
 }): JobResource {
-  const { head, history, instance, locate } = options
+  const { head, job, history, instance, locate } = options
   return {
     ...headView(head, locate),
     instance,
     state: stateOf(options),
-    sinceMs: history.sinceMs ?? 0,
+    sinceMs: history.sinceMs ?? null,
+    ...slotsView(job.workers, isAtItsSize(options)),
+    restore: restoreView(job.execution),
     lastFailure: history.lastFailure,
   }
+}
+
+/** false: HEAD says another size than the graph has that is known here. */
+function isAtItsSize({ head, job }: { readonly head: Head; readonly job: ControlledJob }): boolean {
+  return head.rescaledTo === job.rescaledTo
+}
+
+function slotsView(
+  workers: WorkersView | undefined,
+  atItsSize: boolean,
+): Pick<JobResource, 'waitsFor' | 'slotsNeeded' | 'slotsOffered'> {
+  if (workers === undefined) return { waitsFor: null, slotsNeeded: null, slotsOffered: null }
+  const { slotsNeeded, slotsOffered } = workers
+  // What the graph before the rescale needs says nothing of the parallelism that stands beside it.
+  if (!atItsSize) return { waitsFor: null, slotsNeeded: null, slotsOffered }
+  return { waitsFor: slotsOffered < slotsNeeded ? 'slots' : null, slotsNeeded, slotsOffered }
+}
+
+/** Of the subtasks that are not running yet, what they have read; of those that are, all. */
+function restoreView(execution: ControlledExecution | undefined): JobResource['restore'] {
+  if (execution === undefined || execution.allRunning) return null
+  const tasks = [...execution.tasks.values()]
+  return {
+    bytesRead: sumOf(tasks, 'restored_bytes_total'),
+    bytes: sumOf(tasks, 'restore_bytes'),
+    subtasksRestored: tasks.filter(({ status }) => status !== 'deploying').length,
+    subtasks: tasks.length,
+  }
+}
+
+/** null: somebody has not told yet. */
+function sumOf(tasks: readonly ControlledTask[], name: MetricName): number | null {
+  let sum = 0
+  for (const { report } of tasks) {
+    if (report === undefined) return null
+    sum += report.metrics[name] ?? 0
+  }
+  return sum
 }
 
 function stateOf({
@@ -66,9 +102,10 @@ function stateOf({
   readonly job: ControlledJob
   readonly history: JobHistory
 }): JobResource['state'] {
+  if (history.outcome !== undefined) return 'ended'
   if (head.end.kind !== 'none') return 'ending'
   if (!history.hasRun) return 'starting'
-  return job.execution?.allRunning === true ? 'running' : 'restarting'
+  return isAtItsSize({ head, job }) && job.execution?.allRunning === true ? 'running' : 'restarting'
 }
 
 export function graphView({ name, hash, vertices, edges }: JobGraph): GraphResource {
@@ -95,6 +132,8 @@ export function subtasksView(execution: ControlledExecution | undefined): Subtas
 const named = new Set<string>([
   'records_in_total',
   'records_out_total',
+  'bytes_in_total',
+  'bytes_out_total',
   'busy_ms_total',
   'idle_ms_total',
   'backpressured_ms_total',
@@ -114,6 +153,8 @@ function subtaskView({ task, attempt, status, report }: ControlledTask): Subtask
     status,
     recordsIn: counter('records_in_total'),
     recordsOut: counter('records_out_total'),
+    bytesIn: counter('bytes_in_total'),
+    bytesOut: counter('bytes_out_total'),
     busyMs: counter('busy_ms_total'),
     idleMs: counter('idle_ms_total'),
     backpressuredMs: counter('backpressured_ms_total'),
@@ -130,41 +171,19 @@ function watermarkView(watermark: number | null): SubtaskResource['watermark'] {
   return watermark === MAX_WATERMARK ? 'end' : watermark
 }
 
-export function checkpointsView({
-  head,
-  job,
-  history,
-  nowMs,
-  locate,
-}: {
-  readonly head: Head
-  readonly job: ControlledJob
-  readonly history: JobHistory
-  /** Of the clock by which snapshots are triggered. */
-  readonly nowMs: number
-  readonly locate: Locate
-}): CheckpointsResource {
-  const core = job.checkpoints
-  const pending = core?.pending
+export function workersView(workers: WorkersView | undefined): WorkersResource {
   return {
-    counters: core?.counters ?? null,
-    pending:
-      pending === undefined
-        ? null
-        : {
-            id: pending.id,
-            kind: pending.kind,
-            phase: pending.phase,
-            forMs: Math.max(0, nowMs - pending.triggeredAtMs),
-            missing: [...pending.missing],
-          },
-    retained: head.retained.map((manifest) => manifestView(manifest, locate)),
-    completed: history.completed.map(({ manifest, durationMs, subtasks }) => ({
-      ...manifestView(manifest, locate),
-      durationMs,
-      subtasks,
-    })),
-    failed: [...history.failed],
+    slotsNeeded: workers?.slotsNeeded ?? null,
+    slotsOffered: workers?.slotsOffered ?? null,
+    workers:
+      workers?.workers.map(({ name, address, slots, running, state, sinceMs }) => ({
+        name,
+        address,
+        slots,
+        running: [...running],
+        state,
+        sinceMs,
+      })) ?? null,
   }
 }
 
@@ -174,7 +193,7 @@ function pointView(point: RestorePoint, locate: Locate): HeadSummary['restorePoi
     : { kind: 'manifest', manifest: manifestView(point.manifest, locate) }
 }
 
-function endView(end: HeadEnd, locate: Locate): HeadSummary['end'] {
+export function endView(end: HeadEnd, locate: Locate): HeadSummary['end'] {
   switch (end.kind) {
     case 'stopped':
       return { kind: 'stopped', savepoint: manifestView(end.savepoint, locate) }

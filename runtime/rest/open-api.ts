@@ -13,19 +13,33 @@ export function openApiDocument(routes: readonly Route[]): Readonly<Record<strin
   return {
     openapi: '3.1.0',
     info: { title: 'A Millrace job', version: '1' },
-    security: [{ token: [] }],
     paths,
     components: {
-      securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
+      securitySchemes: {
+        owner: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'The token of whoever owns the job; it opens every path',
+        },
+        reader: { type: 'http', scheme: 'bearer', description: 'A token to look at the job; a local job has none' },
+      },
       schemas: { Error: schemaOf(errorAnswer) },
     },
   }
 }
 
-function operation({ summary, parameters, body, answers }: Route): Readonly<Record<string, unknown>> {
+function operation({
+  summary,
+  access,
+  parameters,
+  body,
+  answers,
+  contentType,
+}: Route): Readonly<Record<string, unknown>> {
   const named = Object.entries(parameters.shape)
   return {
     summary,
+    security: securityOf(access),
     ...(named.length > 0 && {
       parameters: named.map(([name, schema]) => ({
         name,
@@ -37,15 +51,24 @@ function operation({ summary, parameters, body, answers }: Route): Readonly<Reco
     ...(Object.keys(body.shape).length > 0 && { requestBody: { content: json(schemaOf(body)) } }),
     responses: {
       ...Object.fromEntries(
-        Object.entries(answers).map(([status, schema]) => [status, described('Done or accepted', schemaOf(schema))]),
+        Object.entries(answers).map(([status, schema]) => [
+          status,
+          { description: 'Done or accepted', content: content(contentType, schemaOf(schema)) },
+        ]),
       ),
-      default: described('An error', { $ref: '#/components/schemas/Error' }),
+      default: { description: 'An error', content: json({ $ref: '#/components/schemas/Error' }) },
     },
   }
 }
 
-function described(description: string, schema: unknown): Readonly<Record<string, unknown>> {
-  return { description, content: json(schema) }
+function securityOf(access: Route['access']): readonly Readonly<Record<string, readonly string[]>>[] {
+  if (access === 'open') return []
+  return access === 'reader' ? [{ owner: [] }, { reader: [] }] : [{ owner: [] }]
+}
+
+/** Of a type of its own without what stands behind the `;`. */
+function content(type: string | undefined, schema: unknown): Readonly<Record<string, unknown>> {
+  return type === undefined ? json(schema) : { [type.split(';', 1)[0]!]: { schema } }
 }
 
 function json(schema: unknown): Readonly<Record<string, unknown>> {

@@ -2,9 +2,9 @@
 
 import { z } from 'zod'
 
-const count = z.int().min(0)
-const milliseconds = z.number().min(0).describe('ms')
-const wallMs = z.number().describe('ms since the epoch')
+export const count = z.int().min(0)
+export const milliseconds = z.number().min(0).describe('ms')
+export const wallMs = z.number().describe('ms since the epoch')
 const uid = z.string()
 
 /** A name that the client gives, so that a repeated request is the same request. */
@@ -40,7 +40,7 @@ export const end = z.discriminatedUnion('kind', [
 ])
 
 /** What HEAD says of a job; told of one that does not run, too. */
-export const headSummary = z.strictObject({
+const headSummary = z.strictObject({
   id: z.string(),
   start: count,
   incarnation: count,
@@ -54,11 +54,28 @@ export const headSummary = z.strictObject({
 
 export const job = headSummary.extend({
   instance: z.string().describe('of the process that runs it'),
-  state: z.enum(['starting', 'running', 'restarting', 'ending']),
-  sinceMs: wallMs.describe('when this process took the job over'),
+  state: z
+    .enum(['starting', 'running', 'restarting', 'ending', 'ended'])
+    .describe('ended: no task runs any more; what is left are answers'),
+  sinceMs: wallMs.nullable().describe('when this process took the job over; null: it has not'),
+  waitsFor: z.enum(['slots']).nullable().describe('what the start or the restart waits for'),
+  slotsNeeded: count
+    .nullable()
+    .describe('by the graph; null: a local job makes its own slots, or a rescale has not built its graph yet'),
+  slotsOffered: count.nullable().describe('by registered workers'),
+  restore: z
+    .strictObject({
+      bytesRead: count.nullable(),
+      bytes: count.nullable().describe('of the state to be read'),
+      subtasksRestored: count,
+      subtasks: count,
+    })
+    .nullable()
+    .describe('how far the start or the restart is; null: all subtasks run, or it has not begun'),
   lastFailure: z
     .strictObject({ atMs: wallMs, message: z.string(), subtasks: count, restartInMs: milliseconds })
-    .nullable(),
+    .nullable()
+    .describe('the last one that the job restarted after'),
 })
 
 export const graph = z.strictObject({
@@ -92,6 +109,8 @@ export const subtask = z.strictObject({
   status: z.enum(['deploying', 'running', 'finished']),
   recordsIn: count.nullable().describe('of this attempt; so are all counters'),
   recordsOut: count.nullable(),
+  bytesIn: count.nullable().describe('encoded, from producers in other slots: within a slot nothing is encoded'),
+  bytesOut: count.nullable().describe('encoded, to consumers in other slots'),
   busyMs: milliseconds.nullable(),
   idleMs: milliseconds.nullable(),
   backpressuredMs: milliseconds.nullable(),
@@ -104,24 +123,27 @@ export const subtask = z.strictObject({
 
 export const subtasks = z.strictObject({ subtasks: z.array(subtask) })
 
+const snapshotOfSubtask = z.strictObject({
+  vertex: uid,
+  subtask: count,
+  finished: z.boolean(),
+  bytes: count,
+  syncMs: milliseconds,
+  asyncMs: milliseconds,
+  alignmentMs: milliseconds,
+  startDelayMs: milliseconds
+    .nullable()
+    .describe('from the trigger to the first barrier, by the clocks of two hosts; null: it had finished'),
+})
+
 export const completedSnapshot = manifest.extend({
   durationMs: milliseconds,
-  subtasks: z.array(
-    z.strictObject({
-      vertex: uid,
-      subtask: count,
-      finished: z.boolean(),
-      bytes: count,
-      syncMs: milliseconds,
-      asyncMs: milliseconds,
-      alignmentMs: milliseconds,
-    }),
-  ),
+  subtasks: z.array(snapshotOfSubtask).nullable().describe('null: forgotten, of an older one of a large job'),
 })
 
 export const failedSnapshot = z.strictObject({ id: count, atMs: wallMs, reason: z.string(), detail: z.string() })
 
-export const pendingSnapshot = z.strictObject({
+const pendingSnapshot = z.strictObject({
   id: count,
   kind: z.enum(['checkpoint', 'savepoint']),
   phase: z.enum(['collecting', 'writing', 'swapping']),
@@ -136,21 +158,19 @@ export const checkpoints = z.strictObject({
     .describe('of this process, savepoints included'),
   pending: pendingSnapshot.nullable(),
   retained: z.array(manifest).describe('checkpoints that HEAD retains, oldest first'),
-  completed: z.array(completedSnapshot).describe('the last ones of this process, oldest first'),
-  failed: z.array(failedSnapshot).describe('the last ones of this process, oldest first'),
+  completed: z.array(completedSnapshot).describe('the last 20, of earlier coordinators too, oldest first'),
+  failed: z.array(failedSnapshot).describe('the last 20, of earlier coordinators too, oldest first'),
 })
 
-export const savepointMode = z.enum(['savepoint', 'stop', 'drain'])
-
-export const savepointRequest = z.discriminatedUnion('state', [
-  z.strictObject({ request: z.string(), state: z.literal('pending') }),
-  z.strictObject({ request: z.string(), state: z.literal('completed'), savepoint: manifest }),
-  z.strictObject({ request: z.string(), state: z.literal('failed'), detail: z.string() }),
+export const checkpoint = z.discriminatedUnion('state', [
+  pendingSnapshot.extend({ state: z.literal('pending') }),
+  completedSnapshot.extend({
+    state: z.literal('completed'),
+    retained: z.boolean(),
+    durationMs: milliseconds.nullable().describe('null: forgotten'),
+  }),
+  failedSnapshot.extend({ state: z.literal('failed') }),
 ])
-
-export const nothing = z.strictObject({})
-export const savepointBody = z.strictObject({ request: requestName.optional() })
-export const stopBody = z.strictObject({ drain: z.boolean(), request: requestName.optional() })
 
 export type ManifestResource = z.output<typeof manifest>
 export type HeadSummary = z.output<typeof headSummary>
@@ -160,5 +180,4 @@ export type SubtaskResource = z.output<typeof subtask>
 export type CheckpointsResource = z.output<typeof checkpoints>
 export type CompletedResource = z.output<typeof completedSnapshot>
 export type FailedResource = z.output<typeof failedSnapshot>
-export type SavepointMode = z.output<typeof savepointMode>
-export type SavepointResource = z.output<typeof savepointRequest>
+export type CheckpointResource = z.output<typeof checkpoint>

@@ -1,85 +1,109 @@
-// Requests for savepoints, to stop with or not: asked for at once, answered later. What is answered stands in HEAD, so that the answer
-// outlives the process; what is asked here is remembered until then.
+// Requests that end with a snapshot: savepoints, to stop with or not, and rescales. Asked for at once, answered later. What is answered
+// stands in HEAD, so that the answer outlives the process; what is asked here is remembered until then.
 
 import { MillraceError } from '../base/errors.ts'
 import type { RequestId } from '../base/ids.ts'
-import type { Head } from '../storage/head-contract.ts'
+import type { Head, ManifestRef, SavepointResult } from '../storage/head-contract.ts'
 import type { ControlledJob } from './controlled-job.ts'
 import { restError } from './errors.ts'
-import { manifestView } from './job-views.ts'
-import type { Locate } from './job-views.ts'
-import type { SavepointMode, SavepointResource } from './resources.ts'
+import type { JobHistory } from './job-history.ts'
+import type { SavepointMode } from './request-resources.ts'
 
 /** Waiting for an answer; HEAD takes as many. */
 export const requestsWaitingMax = 100
-/** Answered ones whose mode is known, so that an id is not used for two things; HEAD keeps as many results. */
+/** Answered ones whose purpose is known, so that an id is not used for two things; HEAD keeps as many results. */
 export const requestsRememberedMax = 100
 
+export type Wish = { readonly mode: SavepointMode } | { readonly mode: 'rescale'; readonly parallelism: number }
+
+export type RequestState =
+  | { readonly state: 'pending' }
+  | { readonly state: 'completed'; readonly manifest: ManifestRef }
+  | { readonly state: 'failed'; readonly detail: string }
+  /** The job is over, and not by this request. */
+  | { readonly state: 'ended'; readonly detail: string }
+
 interface Asked {
-  readonly mode: SavepointMode
-  /** undefined: it waits. */
-  failed: string | undefined
+  readonly wish: Wish
+  /** undefined: it waits, or HEAD has the answer. */
+  refused: Extract<RequestState, { readonly detail: string }> | undefined
   answered: boolean
 }
 
 export class SavepointRequests {
   readonly #job: ControlledJob
   readonly #readHead: () => Promise<Head>
-  readonly #locate: Locate
+  readonly #history: Pick<JobHistory, 'outcome'>
   readonly #asked = new Map<RequestId, Asked>()
 
   constructor(options: {
     readonly job: ControlledJob
+    readonly history: Pick<JobHistory, 'outcome'>
     readonly readHead: () => Promise<Head>
-    readonly locate: Locate
   }) {
     this.#job = options.job
+    this.#history = options.history
     this.#readHead = options.readHead
-    this.#locate = options.locate
   }
 
   /** Asks for it, unless that was done before. Throws MR-H04 before the job has begun and when too many wait, MR-H05. */
-  async ask(request: RequestId, mode: SavepointMode): Promise<SavepointResource> {
+  async ask(request: RequestId, wish: Wish): Promise<RequestState> {
     const head = await this.#readHead()
-    this.#refuseOtherUse(head, request, mode)
+    this.#refuseOtherUse(head, request, wish)
     const known = this.#stateIn(head, request)
     // A failure that HEAD does not know of wrote nothing: the same request may yet succeed.
     if (known !== undefined && !(known.state === 'failed' && resultIn(head, request) === undefined)) return known
-    if (this.#job.execution === undefined) throw restError('MR-H04', 'It has not begun yet.')
+    if (head.end.kind !== 'none') return { state: 'ended', detail: `the job has ended (${head.end.kind})` }
+    refuseUnlessOwned(this.#job, this.#history)
     const waiting = [...this.#asked.values()].filter(({ answered }) => !answered).length
     if (waiting >= requestsWaitingMax) throw restError('MR-H04', `${waiting} requests for savepoints wait.`)
-    this.#remember(request, mode)
-    return { request, state: 'pending' }
+    this.#remember(request, wish)
+    return { state: 'pending' }
   }
 
   /** undefined: nobody asked for it, or it was answered so long ago that HEAD has forgotten it. */
-  async find(request: RequestId): Promise<SavepointResource | undefined> {
+  async find(request: RequestId): Promise<RequestState | undefined> {
     return this.#stateIn(await this.#readHead(), request)
   }
 
-  #stateIn(head: Head, request: RequestId): SavepointResource | undefined {
+  /** What it was asked for here; undefined: nothing, or forgotten. */
+  purposeOf(request: RequestId): string | undefined {
+    const wish = this.#asked.get(request)?.wish
+    return wish && purposeOf(wish)
+  }
+
+  #stateIn(head: Head, request: RequestId): RequestState | undefined {
     const result = resultIn(head, request)
-    if (result?.manifest !== undefined)
-      return { request, state: 'completed', savepoint: manifestView(result.manifest, this.#locate) }
-    if (result !== undefined) return { request, state: 'failed', detail: result.detail }
+    if (result?.manifest !== undefined) return { state: 'completed', manifest: result.manifest }
+    if (result !== undefined) return { state: 'failed', detail: result.detail }
     const asked = this.#asked.get(request)
-    if (asked?.failed !== undefined) return { request, state: 'failed', detail: asked.failed }
-    const waits = asked !== undefined || head.savepointRequests.some((entry) => entry.request === request)
-    return waits ? { request, state: 'pending' } : undefined
+    if (asked?.refused !== undefined) return asked.refused
+    const stands = head.savepointRequests.some((entry) => entry.request === request)
+    if (asked === undefined && !stands) return undefined
+    // HEAD takes no result any more: it will not be answered otherwise.
+    return head.end.kind === 'none'
+      ? { state: 'pending' }
+      : { state: 'ended', detail: `the job has ended (${head.end.kind})` }
   }
 
   /** Else a request to stop would be answered by the savepoint of before, and the job run on. */
-  #refuseOtherUse(head: Head, request: RequestId, mode: SavepointMode): void {
-    const before =
-      this.#asked.get(request)?.mode ?? head.savepointRequests.find((entry) => entry.request === request)?.mode
-    if (before !== undefined && before !== mode) throw restError('MR-H05', `${request} was to ${purposes[before]}.`)
-    const completed = resultIn(head, request)?.manifest !== undefined
-    if (completed && mode !== 'savepoint' && head.end.kind === 'none')
-      throw restError('MR-H05', `${request} was to ${purposes.savepoint}.`)
+  #refuseOtherUse(head: Head, request: RequestId, wish: Wish): void {
+    const refuse = (before: string): never => {
+      throw restError('MR-H05', `${request} was to ${before}.`)
+    }
+    const standing = head.savepointRequests.find((entry) => entry.request === request)
+    const before = this.purposeOf(request) ?? (standing && purposeOf(wishOf(standing)))
+    if (before !== undefined && before !== purposeOf(wish)) refuse(before)
+    const manifest = resultIn(head, request)?.manifest
+    if (manifest === undefined || before !== undefined) return
+    // What HEAD still tells of an answered one: a rescale has a checkpoint, a stop its end.
+    const isRescale = manifest.kind === 'checkpoint'
+    if (isRescale !== (wish.mode === 'rescale')) refuse(isRescale ? 'rescale the job' : purposes.savepoint)
+    if (!isRescale && wish.mode !== 'savepoint' && head.end.kind === 'none') refuse(purposes.savepoint)
   }
 
-  #remember(request: RequestId, mode: SavepointMode): void {
-    const asked: Asked = { mode, failed: undefined, answered: false }
+  #remember(request: RequestId, wish: Wish): void {
+    const asked: Asked = { wish, refused: undefined, answered: false }
     this.#asked.delete(request)
     this.#asked.set(request, asked)
     for (const [oldest, { answered }] of this.#asked) {
@@ -92,15 +116,25 @@ export class SavepointRequests {
   /** Never rejects. */
   async #follow(request: RequestId, asked: Asked): Promise<void> {
     try {
-      const answer = await (asked.mode === 'savepoint'
-        ? this.#job.savepoint(request)
-        : this.#job.stop({ drain: asked.mode === 'drain', request }))
-      if (answer.outcome === 'failed') asked.failed = answer.detail
+      const answer = await this.#start(request, asked.wish)
+      if (answer.outcome !== 'completed') asked.refused = { state: answer.outcome, detail: answer.detail }
     } catch (error) {
-      asked.failed = error instanceof MillraceError ? error.message : String(error)
+      asked.refused = { state: 'failed', detail: error instanceof MillraceError ? error.message : String(error) }
     }
     asked.answered = true
   }
+
+  #start(request: RequestId, wish: Wish) {
+    if (wish.mode === 'savepoint') return this.#job.savepoint(request)
+    if (wish.mode === 'rescale') return this.#job.rescale(wish.parallelism, request)
+    return this.#job.stop({ drain: wish.mode === 'drain', request })
+  }
+}
+
+/** Throws MR-H04: what this process would be asked for, nobody would do. */
+export function refuseUnlessOwned(job: ControlledJob, { outcome }: Pick<JobHistory, 'outcome'>): void {
+  if (outcome !== undefined) throw restError('MR-H04', `This process does not run it any more (${outcome.kind}).`)
+  if (job.execution === undefined) throw restError('MR-H04', 'It has not begun yet.')
 }
 
 const purposes: Readonly<Record<SavepointMode, string>> = {
@@ -109,6 +143,14 @@ const purposes: Readonly<Record<SavepointMode, string>> = {
   drain: 'drain the job',
 }
 
-function resultIn(head: Head, request: RequestId): Head['savepointResults'][number] | undefined {
+export function purposeOf(wish: Wish): string {
+  return wish.mode === 'rescale' ? `rescale the job to ${wish.parallelism}` : purposes[wish.mode]
+}
+
+function wishOf({ mode, parallelism }: Head['savepointRequests'][number]): Wish {
+  return mode === 'rescale' ? { mode, parallelism: parallelism ?? 0 } : { mode }
+}
+
+function resultIn(head: Head, request: RequestId): SavepointResult | undefined {
   return head.savepointResults.find((entry) => entry.request === request)
 }

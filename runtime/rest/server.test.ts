@@ -1,61 +1,22 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { checkpointId, requestId, start, subtaskIndex, taskKey, vertexId } from '../base/ids.ts'
-import { ManualClock, settlePromises } from '../testkit/manual-clock.ts'
+import { checkpointId, requestId, subtaskIndex, taskKey, vertexId } from '../base/ids.ts'
 import { completeCheckpoint } from '../storage/head.ts'
-import { manifestKey } from '../storage/paths.ts'
-import { JobHistory, snapshotsRemembered } from './job-history.ts'
+import { settlePromises } from '../testkit/manual-clock.ts'
+import { snapshotsRemembered } from './job-history.ts'
 import { requestsWaitingMax } from './savepoint-requests.ts'
-import { createRest } from './server.ts'
-import type { Rest } from './server.ts'
-import { TestJob, testGraph } from './test-job.ts'
+import { checkpointRef } from './test-job.ts'
+import { closeServed, ownerToken as token, serve } from './harness.ts'
+import type { Call } from './harness.ts'
 
-const token = 'a-token-of-some-length'
-const served: Rest[] = []
+afterEach(closeServed)
 
-afterEach(async () => {
-  for (const rest of served.splice(0)) await rest.close()
-})
-
-interface Call {
-  readonly method?: string
-  readonly body?: unknown
-  /** As it stands. */
-  readonly text?: string
-  readonly type?: string
-  readonly authorization?: string
-}
-
-async function serve() {
-  const job = new TestJob()
-  const clock = new ManualClock()
-  const history = new JobHistory(clock)
-  const logged: string[] = []
-  let made = 0
-  const rest = await createRest({
-    job,
-    graph: testGraph,
-    history,
-    instance: 'i1',
-    token,
-    readHead: async () => job.head,
-    locate: ({ path }) => `/store/${path}`,
-    clock,
-    random: { next: () => 0, id: () => `made-${++made}` },
-    log: (level, message, fields) => void logged.push(`${level} ${message} ${JSON.stringify(fields)}`),
+describe('an address', () => {
+  it('that somebody else has is one clear error', async () => {
+    const { address } = await serve()
+    const listen = { host: '127.0.0.1', port: Number(new URL(address).port) }
+    await expect(serve({ listen })).rejects.toThrow(/^MR-H10 .*127\.0\.0\.1, port \d+: .*EADDRINUSE/)
   })
-  served.push(rest)
-  const address = await rest.listen()
-  const call = async (path: string, { method, body, text, type, authorization = `Bearer ${token}` }: Call = {}) => {
-    const content = text ?? (body === undefined ? undefined : JSON.stringify(body))
-    const response = await fetch(`${address}${path}`, {
-      method: method ?? (content === undefined ? 'GET' : 'POST'),
-      headers: { authorization, ...(content !== undefined && { 'content-type': type ?? 'application/json' }) },
-      ...(content !== undefined && { body: content }),
-    })
-    return { status: response.status, body: (await response.json()) as Record<string, unknown> }
-  }
-  return { job, clock, history, address, call, logged }
-}
+})
 
 describe('a request', () => {
   const strangers = ['', 'Bearer', 'Bearer wrong', `Basic ${token}`, `Bearer ${token}x`, `Bearer ${token} x`]
@@ -134,6 +95,10 @@ describe('the job', () => {
       restorePoint: { kind: 'empty' },
       end: { kind: 'none' },
       unconfirmed: null,
+      waitsFor: null,
+      slotsNeeded: null,
+      slotsOffered: null,
+      restore: { bytesRead: null, bytes: null, subtasksRestored: 2, subtasks: 2 },
       lastFailure: { atMs: 1_700_000_000_000, message: 'a slot was lost', subtasks: 2, restartInMs: 100 },
     })
     job.head = { ...job.head, end: { kind: 'failed', reason: 'no more' } }
@@ -159,6 +124,8 @@ describe('the job', () => {
         vertex: 'orders',
         recordsIn: null,
         recordsOut: null,
+        bytesIn: null,
+        bytesOut: null,
         busyMs: null,
         idleMs: null,
         backpressuredMs: null,
@@ -171,6 +138,8 @@ describe('the job', () => {
         vertex: 'sums',
         recordsIn: 10,
         recordsOut: 0,
+        bytesIn: 0,
+        bytesOut: 0,
         busyMs: 5.5,
         idleMs: 0,
         backpressuredMs: 0,
@@ -185,7 +154,7 @@ describe('the job', () => {
     const { call, job, history, clock } = await serve()
     const vertex = vertexId('sums')
     const task = { vertex, subtask: subtaskIndex(0) }
-    const figures = { finished: false, bytes: 7, syncMs: 1, asyncMs: 2, alignmentMs: 3 }
+    const figures = { finished: false, bytes: 7, syncMs: 1, asyncMs: 2, alignmentMs: 3, startDelayMs: 4 }
     for (let id = 1; id <= snapshotsRemembered + 1; id++) {
       const manifest = checkpointRef(id)
       const snapshot = { operators: {}, ...figures }
@@ -237,7 +206,7 @@ describe('what the job is asked for', () => {
   it('is passed on: a checkpoint, the end', async () => {
     const { call, job } = await serve()
     expect(await call('/v1/checkpoints', { method: 'POST' })).toEqual({ status: 202, body: {} })
-    expect(await call('/v1/cancel', { text: '' })).toEqual({ status: 202, body: {} })
+    expect(await call('/v1/cancel', { text: '' })).toEqual({ status: 202, body: { end: { kind: 'none' } } })
     expect(job.asked).toEqual(['checkpoint', 'cancel'])
   })
 
@@ -308,38 +277,3 @@ describe('what the job is asked for', () => {
     expect(job.asked).toHaveLength(requestsWaitingMax)
   })
 })
-
-describe('the OpenAPI document', () => {
-  it('has every path with its schemas', async () => {
-    const { call } = await serve()
-    const { body } = await call('/v1/openapi.json')
-    const paths = body['paths'] as Record<string, Record<string, unknown>>
-    expect(Object.entries(paths).map(([path, methods]) => `${Object.keys(methods).join(' ')} ${path}`)).toEqual([
-      'get /v1/job',
-      'get /v1/graph',
-      'get /v1/subtasks',
-      'get post /v1/checkpoints',
-      'post /v1/savepoints',
-      'get /v1/savepoints/{request}',
-      'post /v1/stop',
-      'post /v1/cancel',
-    ])
-    expect(paths['/v1/stop']!['post']).toMatchObject({
-      requestBody: {
-        content: { 'application/json': { schema: { required: ['drain'], additionalProperties: false } } },
-      },
-    })
-    expect(paths['/v1/savepoints/{request}']!['get']).toMatchObject({ parameters: [{ name: 'request', in: 'path' }] })
-  })
-})
-
-function checkpointRef(id: number) {
-  return {
-    id: checkpointId(id),
-    kind: 'checkpoint',
-    path: manifestKey(checkpointId(id), 'checkpoint'),
-    start: start(1),
-    completedAtMs: 1_700_000_000_000,
-    bytes: 100,
-  } as const
-}

@@ -1,24 +1,37 @@
-// REST of one running job, on loopback: every request carries the token, every body and every answer is checked, everything is bounded.
+// REST of one running job: every request but the probes carries a token, every body and every answer is checked, everything is bounded.
 
-import { createHash, timingSafeEqual } from 'node:crypto'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify'
 import { z } from 'zod'
 import type { Environment } from '../base/environment.ts'
 import { InvariantError, MillraceError } from '../base/errors.ts'
+import { AccessCheck, ownerNeeded } from './access.ts'
+import type { KubernetesJob, Tokens } from './access.ts'
 import { restError, statusOf } from './errors.ts'
 import { openApiDocument } from './open-api.ts'
 import { route } from './route.ts'
 import type { Route } from './route.ts'
 import { routesOf } from './routes.ts'
-import type { ServedJob } from './routes.ts'
+import type { ServedJob } from './served-job.ts'
+
+export interface ListenOptions {
+  /** 127.0.0.1 for this machine alone, 0.0.0.0 or :: for all. */
+  readonly host: string
+  /** 0: a free one. */
+  readonly port: number
+  /** PEM. Absent: plain HTTP, for loopback. */
+  readonly tls?: { readonly cert: string; readonly key: string } | undefined
+}
 
 export interface RestOptions extends ServedJob {
-  readonly token: string
+  readonly tokens: Tokens
+  readonly listen: ListenOptions
+  /** For whoever has the reader's token and wants what is the owner's; undefined: no operator owns the job. */
+  readonly kubernetes?: KubernetesJob | undefined
   readonly log: Environment['log']
 }
 
 export interface Rest {
-  /** Begins to listen on a free port of 127.0.0.1; gives the address, such as http://127.0.0.1:40123. */
+  /** Begins to listen; gives the address, such as http://127.0.0.1:40123. Rejects with MR-H10 when the host or the port cannot be had. */
   listen(): Promise<string>
   /** Cuts connections off. */
   close(): Promise<void>
@@ -33,22 +46,32 @@ const connectionsMax = 64
 export async function createRest(options: RestOptions): Promise<Rest> {
   // Loading it takes as long as starting a small job: only a job that runs pays for it.
   const { fastify } = await import('fastify')
-  const app = fastify({
+  const { tls, host, port } = options.listen
+  const app: FastifyInstance = fastify({
+    ...(tls !== undefined && { https: { cert: tls.cert, key: tls.key } }),
     bodyLimit: bodyBytesMax,
     requestTimeout: requestTimeoutMs,
     keepAliveTimeout: keepAliveTimeoutMs,
     forceCloseConnections: true,
     // A path that is none never comes to a route.
     frameworkErrors: (error, request, reply) => void answerError({ error, request, reply, log: options.log }),
-  })
+  } as FastifyServerOptions)
   app.server.maxConnections = connectionsMax
   app.server.unref()
   takeJson(app)
-  const isToken = sameAs(options.token)
+  const check = new AccessCheck(options.tokens)
   app.addHook('onRequest', async (request, reply) => {
-    if (isToken(bearerOf(request.headers.authorization))) return undefined
-    void reply.header('www-authenticate', 'Bearer')
-    throw restError('MR-H01', `${request.method} ${pathOf(request)}.`)
+    // A path that is none has no access of its own: nobody finds out without a token what is there.
+    const { access = 'reader' } = request.routeOptions.config as Partial<Pick<Route, 'access'>>
+    if (access === 'open') return undefined
+    const what = `${request.method} ${pathOf(request)}`
+    const granted = check.granted(request.headers.authorization)
+    if (granted === undefined) {
+      void reply.header('www-authenticate', 'Bearer')
+      throw restError('MR-H01', `${what}.`)
+    }
+    if (access !== 'reader' && granted !== 'owner') throw ownerNeeded(what, access.owner, options.kubernetes)
+    return undefined
   })
   app.setErrorHandler((error, request, reply) => answerError({ error, request, reply, log: options.log }))
   app.setNotFoundHandler((request) => {
@@ -56,7 +79,13 @@ export async function createRest(options: RestOptions): Promise<Rest> {
   })
   for (const each of withDocument(routesOf(options))) serve(app, each)
   return {
-    listen: () => app.listen({ host: '127.0.0.1', port: 0 }),
+    listen: async () => {
+      try {
+        return await app.listen({ host, port })
+      } catch (error) {
+        throw restError('MR-H10', `${host}, port ${port}: ${(error as Error).message}.`, error)
+      }
+    },
     close: () => app.close(),
   }
 }
@@ -88,10 +117,12 @@ function takeJson(app: FastifyInstance): void {
   })
 }
 
-function serve(app: FastifyInstance, { method, path, parameters, body, answers, handle }: Route): void {
+function serve(app: FastifyInstance, served: Route): void {
+  const { method, path, access, parameters, body, answers, contentType, handle } = served
   app.route({
     method,
     url: path,
+    config: { access },
     handler: async (request, reply) => {
       const { status, body: answer } = await handle({
         parameters: checked('path', parameters, request.params),
@@ -102,6 +133,7 @@ function serve(app: FastifyInstance, { method, path, parameters, body, answers, 
       const fits = schema.safeParse(answer)
       if (!fits.success)
         throw new InvariantError(`${method} ${path} answers what it does not say: ${fits.error.message}`)
+      if (contentType !== undefined) void reply.type(contentType)
       return reply.code(status).send(fits.data)
     },
   })
@@ -145,15 +177,4 @@ function clientStatus(error: unknown): number | undefined {
 /** Without its query, which may hold anything. */
 function pathOf({ url }: FastifyRequest): string {
   return url.split('?', 1)[0]!
-}
-
-function bearerOf(header: string | undefined): string {
-  return /^Bearer +(\S+)$/i.exec(header ?? '')?.[1] ?? ''
-}
-
-/** In constant time: of hashes, which are as long as each other. */
-function sameAs(token: string): (given: string) => boolean {
-  const hash = (text: string): Uint8Array => createHash('sha256').update(text).digest()
-  const expected = hash(token)
-  return (given) => timingSafeEqual(hash(given), expected)
 }

@@ -5,7 +5,7 @@ import type { RequestId, TaskKey } from '../base/ids.ts'
 import type { SavepointAnswer } from '../coordinator/coordinator-contract.ts'
 import type { JobGraph } from '../job/contract.ts'
 import { completeSavepoint, newJob, requestSavepoint } from '../storage/head.ts'
-import type { Head, ManifestRef } from '../storage/head-contract.ts'
+import type { Head, ManifestRef, SavepointRequest } from '../storage/head-contract.ts'
 import { manifestKey } from '../storage/paths.ts'
 import type { ControlledJob, ControlledTask } from './controlled-job.ts'
 
@@ -21,6 +21,8 @@ export class TestJob implements ControlledJob {
     counters: { triggered: 3, completed: 2, failed: 1, consecutiveFailures: 1 },
     lastCompleted: checkpointId(2),
   }
+  workers: ControlledJob['workers']
+  rescaledTo: number | undefined
   readonly #waiting = new Map<RequestId, (answer: SavepointAnswer) => void>()
 
   savepoint(request: RequestId): Promise<SavepointAnswer> {
@@ -29,6 +31,14 @@ export class TestJob implements ControlledJob {
 
   stop({ drain, request }: { readonly drain: boolean; readonly request: RequestId }): Promise<SavepointAnswer> {
     return this.#ask(drain ? 'drain' : 'stop', request)
+  }
+
+  rescale(parallelism: number, request: RequestId): Promise<SavepointAnswer> {
+    return this.#ask('rescale', request, parallelism)
+  }
+
+  suspend(): void {
+    this.asked.push('suspend')
   }
 
   cancel(): void {
@@ -49,9 +59,9 @@ export class TestJob implements ControlledJob {
     this.#waiting.get(request)!(answer)
   }
 
-  #ask(mode: 'savepoint' | 'stop' | 'drain', request: RequestId): Promise<SavepointAnswer> {
-    this.asked.push(`${mode} ${request}`)
-    this.head = requestSavepoint(this.head, { request, mode })
+  #ask(mode: SavepointRequest['mode'], request: RequestId, parallelism?: number): Promise<SavepointAnswer> {
+    this.asked.push([mode, request, ...(parallelism === undefined ? [] : [parallelism])].join(' '))
+    this.head = requestSavepoint(this.head, { request, mode, ...(parallelism !== undefined && { parallelism }) })
     return new Promise((resolve) => this.#waiting.set(request, resolve))
   }
 }
@@ -65,6 +75,10 @@ export function savepointRef(id: number): ManifestRef {
     completedAtMs: 1_700_000_000_000,
     bytes: 100,
   }
+}
+
+export function checkpointRef(id: number): ManifestRef {
+  return { ...savepointRef(id), kind: 'checkpoint', path: manifestKey(checkpointId(id), 'checkpoint') }
 }
 
 function tasks(): ReadonlyMap<TaskKey, ControlledTask> {

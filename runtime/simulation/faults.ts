@@ -20,6 +20,8 @@ export interface FaultTargets {
   /** Stores, the ledger: what processes call and what outlives them. */
   readonly services?: readonly { readonly weather: Weather<ServiceTrouble> }[]
   readonly disks?: () => readonly SimDisk[]
+  /** Hosts whose wall clock may jump. */
+  readonly clocks?: () => readonly Machine[]
 }
 
 export interface FaultOptions {
@@ -30,9 +32,12 @@ export interface FaultOptions {
 }
 
 /** No process freezes for longer: scenarios give convergence more time than this. Virtual milliseconds. */
-export const freezeMsMax = 30_000
+export const freezeMsMax = 60_000
 /** No trouble of network, store or disk lasts longer. Virtual milliseconds. */
-export const troubleMsMax = 10_000
+const troubleMsMax = 10_000
+
+/** A wall clock that was set wrong by an hour, and is set right, or the other way about. */
+const jumpMsMax = 3_600_000
 
 type FaultKind =
   | 'kill'
@@ -44,6 +49,7 @@ type FaultKind =
   | 'network loss'
   | 'network delay'
   | 'network repetition'
+  | 'network echo'
   | 'network reordering'
   | 'network restart'
   | 'dropped connection'
@@ -52,6 +58,8 @@ type FaultKind =
   | 'service failing'
   | 'service ambiguous'
   | 'service torn'
+  | 'service stalled'
+  | 'clock jump'
   | 'disk slow'
   | 'disk failing'
   | 'disk full'
@@ -151,9 +159,11 @@ export class FaultPlan implements Interference {
     const random = this.#random
     const processes = this.#targets.processes()
     const machines = this.#targets.machines?.() ?? []
+    const clocks = this.#targets.clocks?.() ?? []
     const durationMs = Math.min(troubleMsMax, random.exponential(random.pick([50, 500, 3_000])))
     const onProcess = kind === 'kill' || kind === 'freeze' || kind.endsWith('connection')
     if ((onProcess && processes.length === 0) || (kind === 'power loss' && machines.length === 0)) return false
+    if (kind === 'clock jump' && clocks.length === 0) return false
     switch (kind) {
       case 'kill':
         random.pick(processes).kill('killed by the plan')
@@ -163,6 +173,9 @@ export class FaultPlan implements Interference {
         break
       case 'power loss':
         random.pick(machines).crash('power loss')
+        break
+      case 'clock jump':
+        random.pick(clocks).shiftWall(random.between(-jumpMsMax, jumpMsMax))
         break
       case 'dropped connection': {
         const process = random.pick(processes)
@@ -193,6 +206,7 @@ export class FaultPlan implements Interference {
     const slowness = random.pick([5, 50, 500])
     if (kind === 'network loss') network?.disturb('loss', chance, durationMs)
     if (kind === 'network repetition') network?.disturb('repetition', chance, durationMs)
+    if (kind === 'network echo') network?.disturb('echo', Math.min(chance, 0.2), durationMs)
     if (kind === 'network reordering') network?.disturb('reordering', chance, durationMs)
     if (kind === 'network delay') network?.disturb('delay', random.pick([2, 30, 300]), durationMs)
     if (services.length > 0) {
@@ -201,6 +215,7 @@ export class FaultPlan implements Interference {
       if (kind === 'service failing') service.disturb('failing', chance, durationMs)
       if (kind === 'service ambiguous') service.disturb('ambiguous', chance, durationMs)
       if (kind === 'service torn') service.disturb('torn', chance, durationMs)
+      if (kind === 'service stalled') service.disturb('stalled', Math.min(chance, 0.2), durationMs)
     }
     if (disks.length === 0) return
     const disk = random.pick(disks).weather
@@ -224,7 +239,7 @@ export class FaultPlan implements Interference {
   }
 
   #freezeMs(): number {
-    return Math.min(freezeMsMax, this.#random.exponential(this.#random.pick([20, 1_000, 15_000])))
+    return Math.min(freezeMsMax, this.#random.exponential(this.#random.pick([20, 1_000, 15_000, 60_000])))
   }
 }
 
@@ -236,12 +251,15 @@ function possibleKinds(targets: FaultTargets): FaultKind[] {
       'network loss',
       'network delay',
       'network repetition',
+      'network echo',
       'network reordering',
       'network restart',
       'dropped connection',
       'half-open connection',
     )
-  if (targets.services !== undefined) kinds.push('service slow', 'service failing', 'service ambiguous', 'service torn')
+  if (targets.services !== undefined)
+    kinds.push('service slow', 'service failing', 'service ambiguous', 'service torn', 'service stalled')
+  if (targets.clocks !== undefined) kinds.push('clock jump')
   if (targets.disks !== undefined) kinds.push('disk slow', 'disk failing', 'disk full')
   return kinds
 }

@@ -10,12 +10,18 @@ import type { SeededRandom } from './random.ts'
 import { Weather } from './weather.ts'
 import type { World } from './world.ts'
 
-/** loss, repetition, reordering: the chance for a message. delay: the mean of what is added, in milliseconds. */
-export type NetworkTrouble = 'loss' | 'repetition' | 'reordering' | 'delay' | 'restart' | 'cut'
+/**
+ * loss, repetition, reordering: the chance for a message. echo: the chance that it comes once more, long after. delay: the mean of what is
+ * added, in milliseconds.
+ */
+export type NetworkTrouble = 'loss' | 'repetition' | 'echo' | 'reordering' | 'delay' | 'restart' | 'cut'
 
 const latencyMsMean = 0.3
 /** A subscription needs as long as this to reach the server. */
 const subscribeMsMax = 1
+/** An echo comes about so long after, ms: its sender may be dead by then, and its receiver another attempt's neighbour. */
+const echoMsMean = 15_000
+const echoMsMax = 60_000
 
 export class SimNetwork {
   readonly world: World
@@ -38,24 +44,15 @@ export class SimNetwork {
   transport(process: SimProcess): FrameTransport {
     return {
       subscribe: (subject, onMessage) => {
-        const activeFromMs = this.world.nowMs + this.#random.between(0, subscribeMsMax)
-        const inbox = new Inbox(process, `frame to ${subject}`, activeFromMs, onMessage)
-        const inboxes = this.#subscriptions.get(subject) ?? new Set()
-        this.#subscriptions.set(subject, inboxes.add(inbox))
-        return {
-          close: () => {
-            inbox.open = false
-            inboxes.delete(inbox)
-          },
-        }
+        const inbox = this.#subscribe(process, subject, `frame to ${subject}`)
+        inbox.onMessage = onMessage
+        return { close: () => this.#unsubscribe(subject, inbox) }
       },
       send: (to: PeerAddress, bytes: Uint8Array) => {
         if (!process.alive) return
-        for (const inbox of this.#subscriptions.get(to.subject) ?? []) {
-          if (!inbox.process.alive) inbox.open = false
-          // A copy at once: a sender may reuse its buffer, and who keeps a view of it must not be seen by the receiver.
-          else this.#carry(process, inbox, new Uint8Array(bytes), crc32(bytes), copyOfBytes)
-        }
+        // A copy at once: a sender may reuse its buffer, and who keeps a view of it must not be seen by the receiver.
+        for (const inbox of this.#listening(to.subject))
+          this.#carry(process, inbox, new Uint8Array(bytes), crc32(bytes), copyOfBytes)
       },
     }
   }
@@ -65,6 +62,30 @@ export class SimNetwork {
     const label = `message ${++this.#ports} between ${left.name} and ${right.name}`
     const [toLeft, toRight] = [new Inbox(left, label, 0), new Inbox(right, label, 0)]
     return [this.#port(left, toLeft, toRight), this.#port(right, toRight, toLeft)]
+  }
+
+  /** Messages of structured-cloneable data by subject: received on `own`, sent to whoever listens on `peer` then. */
+  datagrams(process: SimProcess, { own, peer }: { readonly own: string; readonly peer: string }): DatagramPort {
+    const inbox = this.#subscribe(process, own, `datagram to ${own}`)
+    return {
+      send: (message) => {
+        if (!process.alive || !inbox.open) return
+        for (const other of this.#listening(peer))
+          this.#carry(process, other, structuredClone(message), 0, structuredClone)
+      },
+      onMessage: (callback) => void (inbox.onMessage = callback as (message: never) => void),
+      close: () => this.#unsubscribe(own, inbox),
+    }
+  }
+
+  /** Whether nothing goes from one to the other now. */
+  isCut(from: SimProcess, to: SimProcess): boolean {
+    const { nowMs } = this.world
+    const cut = this.#cuts.some(
+      (each) => each.untilMs > nowMs && (each.from ?? from) === from && (each.to ?? to) === to,
+    )
+    if (cut) this.weather.count('cut')
+    return cut
   }
 
   /** The server goes, with all that is in flight, and is back after `downMs`. Nobody is told. */
@@ -94,6 +115,26 @@ export class SimNetwork {
     this.#downUntilMs = 0
   }
 
+  #subscribe(process: SimProcess, subject: string, label: string): Inbox {
+    const activeFromMs = this.world.nowMs + this.#random.between(0, subscribeMsMax)
+    const inbox = new Inbox(process, label, activeFromMs)
+    const inboxes = this.#subscriptions.get(subject) ?? new Set()
+    this.#subscriptions.set(subject, inboxes.add(inbox))
+    return inbox
+  }
+
+  #unsubscribe(subject: string, inbox: Inbox): void {
+    inbox.open = false
+    this.#subscriptions.get(subject)?.delete(inbox)
+  }
+
+  #listening(subject: string): readonly Inbox[] {
+    const inboxes = this.#subscriptions.get(subject)
+    if (inboxes === undefined) return []
+    for (const inbox of inboxes) if (!inbox.process.alive) this.#unsubscribe(subject, inbox)
+    return [...inboxes]
+  }
+
   #port(process: SimProcess, own: Inbox, other: Inbox): DatagramPort {
     return {
       send: (message) => {
@@ -111,6 +152,15 @@ export class SimNetwork {
     if (this.#random.chance(this.weather.level('repetition'))) {
       this.weather.count('repetition')
       this.#deliver(from, inbox, copy(message))
+    }
+    if (this.#random.chance(this.weather.level('echo'))) {
+      this.weather.count('echo')
+      const echo = copy(message)
+      const inMs = from.wakesInMs + Math.min(echoMsMax, this.#random.exponential(echoMsMean))
+      const arrive = (): void => {
+        if (inbox.open) inbox.onMessage(echo as never)
+      }
+      this.world.after(inMs, `echo: ${inbox.label}`, arrive, { owner: inbox.process })
     }
     this.#deliver(from, inbox, message)
   }
@@ -156,20 +206,14 @@ class Inbox {
   readonly label: string
   readonly activeFromMs: number
   open = true
-  onMessage: (message: never) => void
+  onMessage: (message: never) => void = () => undefined
   /** One publisher's messages to one subscriber keep their order. */
   readonly #lanes = new Map<SimProcess, Lane>()
 
-  constructor(
-    process: SimProcess,
-    label: string,
-    activeFromMs: number,
-    onMessage: (message: never) => void = () => {},
-  ) {
+  constructor(process: SimProcess, label: string, activeFromMs: number) {
     this.process = process
     this.label = label
     this.activeFromMs = activeFromMs
-    this.onMessage = onMessage
   }
 
   laneFrom(sender: SimProcess): Lane {

@@ -53,6 +53,32 @@ describe('simulated network', () => {
     expect(reordered.toSorted((left, right) => left - right)).toEqual(all)
   })
 
+  it('brings what is echoed once more, long after', async () => {
+    const echoed = await received(({ weather }) => weather.disturb('echo', 1, 1_000))
+    expect(echoed.slice(0, 20)).toEqual(all)
+    expect(echoed.slice(20).toSorted((left, right) => left - right)).toEqual(all)
+  })
+
+  it('gives a datagram to whoever listens to its subject then, and to nobody who has stopped', async () => {
+    const world = new World(4)
+    const network = new SimNetwork(world)
+    const [one, other] = [world.spawn('one'), world.spawn('other')]
+    const seen: unknown[] = []
+    const sender = network.datagrams(one, { own: 'one', peer: 'other' })
+    const former = network.datagrams(other, { own: 'other', peer: 'one' })
+    former.onMessage((message) => seen.push(`former ${String(message)}`))
+    world.after(10, 'first', () => sender.send('first'))
+    world.after(50, 'another listens', () => {
+      former.close()
+      network
+        .datagrams(other, { own: 'other', peer: 'one' })
+        .onMessage((message) => seen.push(`next ${String(message)}`))
+    })
+    world.after(60, 'second', () => sender.send('second'))
+    await world.run(never, minute)
+    expect(seen).toEqual(['former first', 'next second'])
+  })
+
   it('loses one stretch at a restart, and goes on by itself after it', async () => {
     const seen = await received((network) => void network.world.after(15, 'restart', () => network.restart(5)))
     expect(seen.length).toBeGreaterThan(3)

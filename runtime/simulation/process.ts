@@ -28,7 +28,8 @@ const exitNoticeMsMax = 5
 export class Machine {
   readonly name: string
   readonly world: World
-  readonly wallSkewMs: number
+  /** Of its wall clock against an honest one. */
+  wallSkewMs: number
   readonly processes: SimProcess[] = []
   readonly #crashCallbacks: (() => void)[] = []
   #lives = 0
@@ -51,8 +52,16 @@ export class Machine {
   /** Power loss: every process dies, then disks drop what was not synced. */
   crash(reason: string): void {
     this.world.tell(() => `machine ${this.name} crashes: ${reason}`)
-    for (const each of this.processes.splice(0)) each.kill(reason)
+    const processes = this.processes.splice(0)
+    for (const each of processes) each.lostPower = true
+    for (const each of processes) each.kill(reason)
     for (const callback of this.#crashCallbacks) callback()
+  }
+
+  /** Its wall clock is put on, or back. */
+  shiftWall(byMs: number): void {
+    this.wallSkewMs += Math.floor(byMs)
+    this.world.tell(() => `the wall clock of ${this.name} jumps by ${byMs.toFixed(0)} ms`)
   }
 
   onCrash(callback: () => void): void {
@@ -77,6 +86,8 @@ export class SimProcess {
   frozenUntilMs = 0
   /** Why it ended; undefined while it lives. */
   endedBy: string | undefined
+  /** It ended with its host: nobody could say so to whoever was connected. */
+  lostPower = false
   readonly #exitCallbacks: { readonly watcher: SimProcess | undefined; readonly callback: (reason: string) => void }[] =
     []
 

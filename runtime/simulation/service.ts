@@ -8,9 +8,10 @@ import type { World } from './world.ts'
 
 /**
  * slow: latencies times the level. failing: the chance that a call fails and does nothing. ambiguous: the chance that a write
- * fails though it has landed, or lands later. torn: the chance that a read breaks off.
+ * fails though it has landed, or lands later: what an object store's 409, or 412 after a retry, may mean as well. torn: the chance that a
+ * read breaks off. stalled: the chance that a call, or its answer, takes longer than whoever waits for it may be ready to.
  */
-export type ServiceTrouble = 'slow' | 'failing' | 'ambiguous' | 'torn'
+export type ServiceTrouble = 'slow' | 'failing' | 'ambiguous' | 'torn' | 'stalled'
 
 export interface ServiceOptions {
   readonly name: string
@@ -22,6 +23,10 @@ export interface ServiceOptions {
 
 /** An ambiguous write lands about this long after its error: later than a restart, sometimes. */
 const lateMsMean = 2_000
+/** And some far later: than every try to settle what became of it. */
+const latestMsMax = 100_000
+/** Of a call that is stalled, or its answer. */
+const stallMsMax = 70_000
 /** Of the writes that are under way when their process dies, as many land. */
 const landsAfterDeath = 0.6
 
@@ -75,7 +80,7 @@ export class SimService {
       if (fate === 'done') answer(apply(), backMs, completion)
       else apply().catch(() => undefined) // Nobody hears this answer, good or bad.
     }
-    const landsMs = thereMs + (fate === 'late' ? this.#random.exponential(lateMsMean) : 0)
+    const landsMs = thereMs + (fate === 'late' ? this.#lateMs() : 0)
     if (fate !== 'failed') this.world.after(landsMs, `${label} lands`, land)
     if (fate !== 'done')
       completion.settle(thereMs + backMs, () => {
@@ -98,9 +103,14 @@ export class SimService {
     return true
   }
 
+  #lateMs(): number {
+    return this.#random.chance(0.2) ? this.#random.between(0, latestMsMax) : this.#random.exponential(lateMsMean)
+  }
+
   #latencyMs(): number {
     const slowness = this.weather.level('slow')
     if (slowness > 1) this.weather.count('slow')
+    if (this.#strikes('stalled')) return this.#random.between(0, stallMsMax)
     return this.#random.exponential((this.#options.latencyMsMean / 2) * Math.max(1, slowness))
   }
 

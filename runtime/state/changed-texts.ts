@@ -39,10 +39,10 @@ export function changedTextsOf(codec: CodecDescription): ChangedTexts | undefine
     const field = fieldRead('v', name)
     remember.line(`${rememberName}.text${index} = ${field}`)
     // An equal text may still be cut from a frame: the one from before is written back, for which of them it is cannot be asked.
+    // Object.is finds one and the same text without a look at it; `===` would wait for its memory.
     own.line(`text = ${field}`)
-    own.line(
-      `if (typeof text === 'string' && text.length >= ${SHARED_LENGTH_MIN}) ${field} = text === ${ownName}.text${index} ? ${ownName}.text${index} : ${detach}(text)`,
-    )
+    own.line(`if (Object.is(text, ${ownName}.text${index})) ${field} = ${ownName}.text${index}`)
+    own.line(`else if (typeof text === 'string' && text.length >= ${SHARED_LENGTH_MIN}) ${field} = ${detach}(text)`)
   }
   own.line('return true')
   return {

@@ -16,7 +16,7 @@ import {
 import type { KeyedStateBackend } from './contract.ts'
 import { aggregatingState, listState, mapState, reducingState, valueState } from './descriptors.ts'
 import { createHeapBackend } from './heap/backend.ts'
-import { BlockWriter, openBlock } from './segment.ts'
+import { BlockWriter, openBlock, PieceWriters } from './segment.ts'
 
 const golden = {
   1: new URL('testdata/segment-1.json', import.meta.url),
@@ -138,7 +138,7 @@ describe('the segment format', () => {
   })
 
   it('lays out a block as its header comment says', async () => {
-    const writer = new BlockWriter({ keyGroup: keyGroup(5), watermark: -2 }, createWriter())
+    const writer = new BlockWriter({ keyGroup: keyGroup(5), watermark: -2 }, new PieceWriters())
     writer.beginSection(0)
     writer.endSection()
     writer.beginSection(1)
@@ -161,6 +161,36 @@ describe('the segment format', () => {
     expect(block.length).toBe(22 + 14 + 4 + 3)
   })
 
+  it('has the same bytes in writers that were used before, whether entries come one by one or in writers of their own', async () => {
+    const writers = new PieceWriters()
+    const text = (index: number): string => `${index}`.repeat(50)
+    const count = 20_000
+    const written = async (ownEvery: number): Promise<Uint8Array> => {
+      const block = new BlockWriter({ keyGroup: keyGroup(5), watermark: 9 }, writers)
+      block.beginSection(0)
+      for (let index = 0; index < count; index++) {
+        if (index % ownEvery === 0) {
+          const own = createWriter()
+          own.string(text(index))
+          block.addWriter(1, own)
+        } else {
+          block.entries.string(text(index))
+          block.endEntry()
+        }
+      }
+      block.endSection()
+      return (await block.finish(pace))!
+    }
+    const first = await written(Number.POSITIVE_INFINITY)
+    const reader = createReader(first, 22 + 14 + 4)
+    for (let index = 0; index < count; index++) expect(reader.string()).toBe(text(index))
+    expect(reader.position).toBe(first.length)
+    for (const ownEvery of [Number.POSITIVE_INFINITY, 1000, 7])
+      expect(Buffer.compare(await written(ownEvery), first)).toBe(0)
+    writers.close()
+    expect(Buffer.compare(await written(1000), first)).toBe(0)
+  })
+
   it('says which state, key group and object a flipped bit hit', async () => {
     const backend = createHeapBackend(range())
     const state = backend.state(valueState('total', z.string()))
@@ -181,7 +211,7 @@ describe('the segment format', () => {
   })
 
   it('refuses a block of another key group, of another watermark, and one that is cut short', async () => {
-    const writer = new BlockWriter({ keyGroup: keyGroup(5), watermark: 9 }, createWriter())
+    const writer = new BlockWriter({ keyGroup: keyGroup(5), watermark: 9 }, new PieceWriters())
     writer.beginSection(0)
     writer.addWritten(1, Uint8Array.of(1, 2))
     writer.endSection()

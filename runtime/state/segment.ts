@@ -18,7 +18,8 @@ import { crc32 } from 'node:zlib'
 import { invariant } from '../base/errors.ts'
 import type { KeyGroup } from '../base/ids.ts'
 import type { KeyedStateDescription } from '../checkpoint/contract.ts'
-import { createReader, releaseBytes } from '../record/bytes.ts'
+import { createReader, createWriter, releaseBytes } from '../record/bytes.ts'
+import type { BinaryWriter } from '../record/bytes.ts'
 import type { ByteWriter } from '../record/contract.ts'
 import { stateError } from './errors.ts'
 
@@ -37,6 +38,38 @@ const SECTION_BYTES = 14
 const CRC_BYTES = 4
 /** Entries are collected in pieces of this size: growing one large buffer would copy all of it in one go, longer than a slice. */
 const PIECE_BYTES = 256 * 1024
+/** Of a new writer: most blocks are small. */
+const WRITER_BYTES_FIRST = 4096
+/** Writers kept for the next pieces. */
+const WRITERS_KEPT = 16
+/** One that grew beyond this for a single entry is not kept. */
+const WRITER_KEPT_BYTES_MAX = 4 * PIECE_BYTES
+
+/**
+ * Writers that the pieces of one block after the other lie in. Memory that is asked for and given back with each piece counts as
+ * pressure, for which V8 marks the whole heap; what is used again does not.
+ */
+export class PieceWriters {
+  readonly #free: BinaryWriter[] = []
+
+  take(): BinaryWriter {
+    return this.#free.pop() ?? createWriter(WRITER_BYTES_FIRST)
+  }
+
+  /** Nobody looks at its bytes any more. */
+  giveBack(writer: BinaryWriter): void {
+    if (this.#free.length === WRITERS_KEPT || writer.bytes.length > WRITER_KEPT_BYTES_MAX) releaseBytes(writer.bytes)
+    else {
+      writer.reset()
+      this.#free.push(writer)
+    }
+  }
+
+  /** None is used any more. */
+  close(): void {
+    for (const writer of this.#free.splice(0)) releaseBytes(writer.bytes)
+  }
+}
 
 /** Lets a long write give up its turn between two pieces. */
 export interface Pace {
@@ -51,19 +84,29 @@ interface WrittenSection {
   crc: number
 }
 
+interface Piece {
+  readonly bytes: Uint8Array
+  /** Whose bytes they are; undefined: of the one who gave them. */
+  readonly writer: BinaryWriter | undefined
+}
+
 /** Writes one block. Per state: `beginSection`, then per entry write to `entries` and call `endEntry`, then `endSection`. */
 export class BlockWriter {
-  readonly entries: ByteWriter
+  /** Asked for anew with each entry. */
+  entries: ByteWriter
   readonly #header: { readonly keyGroup: KeyGroup; readonly watermark: number }
   readonly #sections: WrittenSection[] = []
-  readonly #pieces: { readonly bytes: Uint8Array; readonly own: boolean }[] = []
+  readonly #pieces: Piece[] = []
+  readonly #writers: PieceWriters
+  #current: BinaryWriter
   #open: WrittenSection | undefined
 
-  /** `scratch` is reused from block to block. */
-  constructor(header: { readonly keyGroup: KeyGroup; readonly watermark: number }, scratch: ByteWriter) {
+  /** `writers` are used again from block to block. */
+  constructor(header: { readonly keyGroup: KeyGroup; readonly watermark: number }, writers: PieceWriters) {
     this.#header = header
-    this.entries = scratch
-    scratch.reset()
+    this.#writers = writers
+    this.#current = writers.take()
+    this.entries = this.#current
   }
 
   beginSection(stateIndex: number): void {
@@ -75,10 +118,17 @@ export class BlockWriter {
     if (this.entries.position >= PIECE_BYTES) this.#cutPiece()
   }
 
+  /** Adds `count` entries that were written into a writer of the caller's, which is this block's from now on. */
+  addWriter(count: number, writer: BinaryWriter): void {
+    this.#cutPiece()
+    this.#addPiece({ bytes: writer.bytes.subarray(0, writer.position), writer })
+    this.#open!.count += count
+  }
+
   /** Adds `count` entries that were written elsewhere. */
   addWritten(count: number, bytes: Uint8Array): void {
     this.#cutPiece()
-    this.#addPiece(bytes, false)
+    this.#addPiece({ bytes, writer: undefined })
     this.#open!.count += count
   }
 
@@ -89,39 +139,45 @@ export class BlockWriter {
     if (section.count > 0) this.#sections.push(section)
   }
 
-  /** The finished block; undefined when nothing was written. */
+  /** The finished block; undefined when nothing was written. To be called once, and then nothing else. */
   async finish(pace: Pace): Promise<Uint8Array | undefined> {
-    if (this.#sections.length === 0) return undefined
-    const table = this.#writeTable()
-    let length = table.length
-    for (const { bytes } of this.#pieces) length += bytes.length
-    const block = new Uint8Array(length)
-    block.set(table)
-    let offset = table.length
-    for (const { bytes, own } of this.#pieces) {
-      block.set(bytes, offset)
-      offset += bytes.length
-      if (own) releaseBytes(bytes)
-      if (pace.shouldYield()) await pace.pause()
+    try {
+      if (this.#sections.length === 0) return undefined
+      const table = this.#writeTable()
+      let length = table.length
+      for (const { bytes } of this.#pieces) length += bytes.length
+      const block = new Uint8Array(length)
+      block.set(table)
+      let offset = table.length
+      for (const { bytes, writer } of this.#pieces) {
+        block.set(bytes, offset)
+        offset += bytes.length
+        if (writer !== undefined) this.#writers.giveBack(writer)
+        if (pace.shouldYield()) await pace.pause()
+      }
+      return block
+    } finally {
+      this.#writers.giveBack(this.#current)
     }
-    return block
   }
 
   #cutPiece(): void {
-    if (this.entries.position === 0) return
-    this.#addPiece(this.entries.take(), true)
-    this.entries.reset()
+    const writer = this.#current
+    if (writer.position === 0) return
+    this.#addPiece({ bytes: writer.bytes.subarray(0, writer.position), writer })
+    this.#current = this.#writers.take()
+    this.entries = this.#current
   }
 
-  #addPiece(bytes: Uint8Array, own: boolean): void {
+  #addPiece(piece: Piece): void {
     const section = this.#open!
-    section.crc = crc32(bytes, section.crc)
-    section.byteLength += bytes.length
-    this.#pieces.push({ bytes, own })
+    section.crc = crc32(piece.bytes, section.crc)
+    section.byteLength += piece.bytes.length
+    this.#pieces.push(piece)
   }
 
   #writeTable(): Uint8Array {
-    const writer = this.entries
+    const writer = this.#current
     writer.reset()
     writer.u32(MAGIC)
     writer.u8(SEGMENT_VERSION)
@@ -140,9 +196,7 @@ export class BlockWriter {
       writer.u32(section.crc)
     }
     writer.u32(crc32(writer.take()))
-    const table = writer.take()
-    writer.reset()
-    return table
+    return writer.take()
   }
 }
 

@@ -5,9 +5,9 @@ import { checkpointId } from '../base/ids.ts'
 import { bytesOf, range } from './conformance-support.ts'
 import type { Claim, StorePair } from './conformance-support.ts'
 import type { ObjectStore } from './contract.ts'
-import { checkpointDataKey, manifestKey, sharedDataKey } from './paths.ts'
+import { snapshotDataKey, manifestKey, sharedDataKey } from './paths.ts'
 
-const data = checkpointDataKey(checkpointId(7), 'a')
+const data = snapshotDataKey(checkpointId(7), 'checkpoint', 'a')
 const metadata = manifestKey(checkpointId(7), 'checkpoint')
 
 export const objectStoreClaims: readonly Claim<StorePair<ObjectStore>>[] = [
@@ -54,7 +54,7 @@ export const objectStoreClaims: readonly Claim<StorePair<ObjectStore>>[] = [
     claim: 'concurrent creations under many names of one folder all succeed',
     async holds(make) {
       const { one, other } = await make()
-      const keys = range(12).map((index) => checkpointDataKey(checkpointId(3), `part-${index}`))
+      const keys = range(12).map((index) => snapshotDataKey(checkpointId(3), 'checkpoint', `part-${index}`))
       const answers = await Promise.all(
         keys.map((key, index) => (index % 2 === 0 ? one : other).create(key, bytesOf(key))),
       )

@@ -40,7 +40,7 @@ export interface VersionedHead {
 
 /** Compare-and-swap of one object (rule 1). */
 export interface HeadStore {
-  /** undefined only if there positively is none. Throws when unclear. */
+  /** Durable, whoever wrote it; undefined only if there positively is none. Throws when unclear. */
   read(): Promise<VersionedHead | undefined>
   /**
    * `expected` undefined: only if there is none yet.

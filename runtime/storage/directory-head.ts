@@ -37,6 +37,8 @@ export class DirectoryHead implements HeadStore {
       for (let tries = 1; ; tries++) {
         const highest = (await this.#numbers()).at(-1)
         if (highest === undefined) return undefined
+        // Whoever linked it may have died, or failed, before it was durable; and what is read here is acted on: commits, a won swap.
+        await this.#files.sync(this.#folder)
         try {
           return { version: { token: String(highest) }, bytes: await this.#files.readFile(this.#path(highest)) }
         } catch (error) {

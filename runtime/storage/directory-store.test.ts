@@ -1,13 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { checkpointId } from '../base/ids.ts'
-import { SeededRandom } from '../testkit/manual-clock.ts'
+import { checkpointId, jobId, start } from '../base/ids.ts'
+import { manualEnvironment, SeededRandom } from '../testkit/manual-clock.ts'
 import { DirectoryHead, HEADS_KEPT } from './directory-head.ts'
 import { DirectoryStore } from './directory-store.ts'
+import { close, newJob } from './head.ts'
+import { HeadKeeper } from './head-keeper.ts'
 import { MemoryFiles } from './memory-files.ts'
 import type { FileFaults, FileOperation } from './memory-files.ts'
-import { checkpointDataKey, headFile } from './paths.ts'
+import { snapshotDataKey, headFile } from './paths.ts'
 
-const key = checkpointDataKey(checkpointId(1), 'data')
+const key = snapshotDataKey(checkpointId(1), 'checkpoint', 'data')
 const text = (bytes: Uint8Array | undefined) => (bytes === undefined ? undefined : new TextDecoder().decode(bytes))
 const bytes = (value: string) => new TextEncoder().encode(value)
 const environment = (seed = 1) => ({ random: new SeededRandom(seed), log: () => undefined })
@@ -124,6 +126,41 @@ describe('HEAD in a directory', () => {
         expect(Number(text((await head.read())?.bytes) ?? 0)).toBeGreaterThanOrEqual(newestWon)
       }
     }
+  })
+
+  /** Linked, and then the folder is not synced: the process fails there, or dies. */
+  const unsynced: FileFaults = (operation, path) =>
+    operation === 'sync' && path === 'store/head' ? { code: 'EIO', effect: 'none' } : undefined
+  const losePower = (files: MemoryFiles) => files.crash(() => 0.9)
+
+  it('that a dead process has linked and not synced survives a power loss once anybody has read it', async () => {
+    const { files, plan } = failingFiles()
+    const head = open(files)
+    await head.swap(undefined, bytes('1'))
+    plan.faults = unsynced
+    expect((await head.swap({ token: '1' }, bytes('2'))).outcome).toBe('unclear')
+    await expect(open(files, 2).read()).rejects.toMatchObject({ code: 'MR-S01', retry: true })
+    plan.faults = () => undefined
+    expect(text((await open(files, 2).read())?.bytes)).toBe('2')
+    losePower(files)
+    expect(text((await open(files, 3).read())?.bytes)).toBe('2')
+  })
+
+  it('survives a power loss where a read settled that the swap has won (rules 1, 4)', async () => {
+    const { files, plan } = failingFiles()
+    const { clock, ...rest } = manualEnvironment()
+    const keeper = await HeadKeeper.open(open(files), { clock, ...rest })
+    await keeper.begin(() => newJob({ job: jobId('job'), start: start(1), parallelism: 1, maxParallelism: 8 }))
+    plan.faults = (operation, path) => {
+      const fault = unsynced(operation, path)
+      if (fault !== undefined) plan.faults = () => undefined
+      return fault
+    }
+    const closing = keeper.update(close)
+    await clock.advanceSettled(1_000)
+    expect((await closing).outcome).toBe('won')
+    losePower(files)
+    expect((await (await HeadKeeper.open(open(files, 3), manualEnvironment())).read())?.end.kind).toBe('suspended')
   })
 
   it('answers unclear, never won or lost, when an operation fails in the middle', async () => {

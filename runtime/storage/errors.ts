@@ -105,6 +105,69 @@ export const storageErrors = {
     remedy:
       'Name a checkpoint that the job still lists, where it lies: its files belong to the job, which takes them away when it drops it. To keep or copy state, take a savepoint.',
   },
+  'MR-S30': {
+    meaning: 'The store does not accept the credentials.',
+    who: 'user',
+    retry: false,
+    remedy:
+      'Check access key id, secret key and session token (the files that storage.s3 names, else what the AWS SDK finds: environment, shared files, web identity).',
+  },
+  'MR-S31': {
+    meaning: 'The credentials for the store have expired.',
+    who: 'user',
+    retry: true,
+    remedy: 'Renew them where they come from; files are read again, and the job goes on by itself then.',
+  },
+  'MR-S32': {
+    meaning: 'The bucket does not exist.',
+    who: 'user',
+    retry: false,
+    remedy: 'Create it, or correct the bucket in storage.checkpoints or the endpoint in storage.s3.',
+  },
+  'MR-S33': {
+    meaning: 'The bucket is in another region than the one asked.',
+    who: 'user',
+    retry: false,
+    remedy: 'Set storage.s3.region to the region of the bucket.',
+  },
+  'MR-S34': {
+    meaning: 'The endpoint of the store cannot be reached.',
+    who: 'user',
+    retry: true,
+    remedy:
+      'Check storage.s3.endpoint, the name service, and that this process may connect there (network policies, firewalls).',
+  },
+  'MR-S35': {
+    meaning: 'The certificate of the store is not trusted.',
+    who: 'user',
+    retry: false,
+    remedy: 'Use a certificate of a known authority for that host, or name the authority in NODE_EXTRA_CA_CERTS.',
+  },
+  'MR-S36': {
+    meaning: 'The clocks of this machine and of the store differ too much.',
+    who: 'user',
+    retry: false,
+    remedy: 'Synchronise the clock of this machine (NTP); the store refuses signatures of another time.',
+  },
+  'MR-S37': {
+    meaning: 'What the store gave differs from its checksum, also when asked again.',
+    who: 'user',
+    retry: false,
+    remedy: 'Restore the object in the store from a copy; the job never starts from an older checkpoint by itself.',
+  },
+  'MR-S38': {
+    meaning: 'The store refuses a request as invalid.',
+    who: 'user',
+    retry: false,
+    remedy: 'Look at what the store says; nothing was written.',
+  },
+  'MR-S39': {
+    meaning: 'The settings of the store cannot be used.',
+    who: 'user',
+    retry: false,
+    remedy:
+      'storage.checkpoints is s3://bucket/prefix or file:///folder; storage.s3 names endpoint, region and the files of the credentials.',
+  },
 } as const satisfies Readonly<Record<string, ErrorRow>>
 
 export const storageError = errorsOf(storageErrors)

@@ -6,7 +6,7 @@ import { discardFiles } from './garbage.ts'
 import { completeCheckpoint, discarded, newJob, reserveIds } from './head.ts'
 import type { Head, ManifestRef } from './head-contract.ts'
 import { MemoryObjectStore } from './memory-store.ts'
-import { checkpointDataKey, manifestKey, sharedDataKey } from './paths.ts'
+import { snapshotDataKey, manifestKey, sharedDataKey } from './paths.ts'
 
 const manifest = (id: number): ManifestRef => ({
   id: checkpointId(id),
@@ -16,7 +16,7 @@ const manifest = (id: number): ManifestRef => ({
   completedAtMs: 0,
   bytes: 1,
 })
-const data = (id: number, name = 'data') => checkpointDataKey(checkpointId(id), name)
+const data = (id: number, name = 'data') => snapshotDataKey(checkpointId(id), 'checkpoint', name)
 const objectsOf = (bytes: Uint8Array) => JSON.parse(new TextDecoder().decode(bytes)) as ObjectKey[]
 
 /** Checkpoints 1, 2 and 3 in the store, of which HEAD retains the last. */

@@ -1,7 +1,7 @@
 // Carries out `discarding`: only a completing swap put manifests there, and only that permits deletion (rule 7).
 
 import type { CheckpointId } from '../base/ids.ts'
-import { invariant } from '../base/errors.ts'
+import { invariant, InvariantError } from '../base/errors.ts'
 import type { Environment } from '../base/environment.ts'
 import type { ObjectKey, ObjectStore } from './contract.ts'
 import { isPinned } from './head.ts'
@@ -14,7 +14,7 @@ export interface Discarding {
   readonly store: ObjectStore
   /** What a manifest names, of this job's own objects; throws for a manifest that it cannot read. */
   readonly objectsOf: (manifest: Uint8Array) => readonly ObjectKey[]
-  /** What retained, pinned, unconfirmed and pending snapshots use. */
+  /** What snapshots that HEAD names use, and finished subtasks' final states. Why a pending one uses nothing else that is older: coordinator/orphans.ts. */
   readonly stillUsed: ReadonlySet<ObjectKey>
   readonly environment: Pick<Environment, 'log'>
 }
@@ -38,6 +38,7 @@ export async function discardFiles({
       await discardOne(manifest, { store, objectsOf, stillUsed })
       gone.push(manifest.id)
     } catch (error) {
+      if (error instanceof InvariantError) throw error
       environment.log('warn', 'files of a dropped checkpoint could not be deleted; tried again later', {
         manifest: manifest.path,
         error: String(error),

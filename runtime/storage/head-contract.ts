@@ -1,6 +1,6 @@
 // HEAD: the job's only pointer (rule 1). The shape; transitions are pure functions in head.ts, the swap workflow is head-keeper.ts.
 
-import type { CheckpointId, Incarnation, JobId, RequestId, Start } from '../base/ids.ts'
+import type { CheckpointId, Incarnation, JobId, RequestId, SlotId, Start } from '../base/ids.ts'
 import type { ObjectKey } from './contract.ts'
 
 /** Readers accept this version and the one before, and keep fields they do not know. */
@@ -38,7 +38,10 @@ export interface Pin {
 
 export interface SavepointRequest {
   readonly request: RequestId
-  readonly mode: 'savepoint' | 'stop' | 'drain'
+  /** rescale: a checkpoint with a stop barrier, and the same start goes on at `parallelism` (rule 25). */
+  readonly mode: 'savepoint' | 'stop' | 'drain' | 'rescale'
+  /** Of a rescale. */
+  readonly parallelism?: number
 }
 
 export interface SavepointResult {
@@ -67,6 +70,10 @@ export interface Head {
   /** Every id ≤ this is reserved or used; the next block begins after it (rule 6). */
   readonly reservedIds: number
   readonly parallelism: number
+  /** The parallelism of the last rescale in this start, which wins over what it was started with; undefined: none. */
+  readonly rescaledTo?: number | undefined
+  /** Slots whose subtasks may be adopted: each is named here before it starts, and the life before it is not any more (rule 25). */
+  readonly deployed?: readonly SlotId[] | undefined
   readonly maxParallelism: number
   readonly restarts: number
   readonly savepointRequests: readonly SavepointRequest[]

@@ -114,9 +114,17 @@ const headSchema = z.looseObject({
   ),
   reservedIds: count,
   parallelism: z.int().min(1),
+  rescaledTo: z.int().min(1).optional(),
+  deployed: z.array(z.string().min(1)).optional(),
   maxParallelism: z.int().min(1),
   restarts: count,
-  savepointRequests: z.array(z.looseObject({ request: z.string(), mode: z.enum(['savepoint', 'stop', 'drain']) })),
+  savepointRequests: z.array(
+    z.looseObject({
+      request: z.string(),
+      mode: z.enum(['savepoint', 'stop', 'drain', 'rescale']),
+      parallelism: z.int().min(1).optional(),
+    }),
+  ),
   savepointResults: z.array(
     z.looseObject({
       request: z.string(),

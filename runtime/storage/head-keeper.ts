@@ -1,8 +1,8 @@
 // Carries transitions of HEAD out: read, apply, swap, and settle what is unclear (rule 4). A coordinator has one keeper; its swaps
 // go one after the other. The keeper also is the fence: it writes only while HEAD's incarnation is its own (rules 2, 3).
 
-import { invariant, InvariantError, MillraceError } from '../base/errors.ts'
-import { within } from '../base/deadline.ts'
+import { invariant, InvariantError, mayPass } from '../base/errors.ts'
+import { pause, within } from '../base/deadline.ts'
 import type { Environment } from '../base/environment.ts'
 import type { Incarnation } from '../base/ids.ts'
 import type { HeadStore, HeadVersion, SwapAnswer } from './contract.ts'
@@ -35,7 +35,7 @@ export const HEAD_SETTLE_DEADLINE_MS = 60_000
 /** Between repeats: doubling from the first to the second. */
 export const HEAD_BACKOFF_MS = { first: 100, most: 5_000 } as const
 /** Changes waiting for their turn. A coordinator has a few; more means that somebody does not wait for answers. */
-export const HEAD_CHANGES_WAITING_MAX = 256
+const HEAD_CHANGES_WAITING_MAX = 256
 
 export class HeadKeeper {
   readonly #store: HeadStore
@@ -258,7 +258,7 @@ export class HeadKeeper {
         if (read === undefined) return { head: undefined, version: undefined }
         return { head: decodeHead(read.bytes, `HEAD at ${read.version.token}`), version: read.version }
       } catch (error) {
-        if (error instanceof InvariantError || (error instanceof MillraceError && !error.retry)) throw error
+        if (!mayPass(error)) throw error
         await effort.pause(error)
       }
     }
@@ -317,7 +317,7 @@ class Effort {
     // Jitter, so that two coordinators that fight over HEAD do not stay in step.
     const pauseMs = this.#pauseMs * (0.5 + this.#environment.random.next() / 2)
     this.#pauseMs = Math.min(this.#pauseMs * 2, HEAD_BACKOFF_MS.most)
-    await new Promise<void>((resolve) => this.#environment.clock.timer(pauseMs, resolve))
+    await pause(this.#environment.clock, pauseMs)
   }
 }
 

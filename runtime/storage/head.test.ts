@@ -18,7 +18,6 @@ import {
   newJob,
   newestCompletedId,
   raiseIncarnation,
-  removePins,
   requestSavepoint,
   reserveIds,
   restorePointOf,
@@ -125,11 +124,54 @@ describe('incarnations and starts', () => {
       [3, 'rollback'],
       [5, 'rollback'],
     ])
-    const later = complete(complete(head, manifest(10, { start: start(2) }), 1), manifest(11, { start: start(2) }), 1)
-    expect(idsOf(later.retained)).toEqual([3, 5, 11])
-    expect(idsOf(complete(removePins(later, 'rollback'), manifest(12, { start: start(2) }), 1).discarding)).toEqual([
-      10, 3, 5, 11,
-    ])
+  })
+
+  describe('without state, for as long as they have completed nothing,', () => {
+    const stateless = (head: Head, number: number) =>
+      beginStart(close(head), {
+        start: start(number),
+        restoredFrom: { kind: 'empty' },
+        commitsPending: false,
+        parallelism: 2,
+        maxParallelism: 128,
+      })
+    const pinned = (head: Head) => head.pins.map((pin) => [pin.manifest.id, pin.reason])
+    const forRollback = [
+      [3, 'rollback'],
+      [5, 'rollback'],
+    ]
+    const inStart = (id: number, number: number) => manifest(id, { start: start(number) })
+
+    it('keep what was before the first of them, whatever else happens', () => {
+      const one = stateless(withCheckpoints(3, 5), 2)
+      const request = requestId('r')
+      const asked = requestSavepoint(one, { request, mode: 'savepoint' })
+      const saved = completeSavepoint(asked, { request, manifest: savepoint(9, { start: start(2) }) })
+      const two = stateless(stateless(raiseIncarnation(saved), 3), 4)
+      for (const head of [one, saved, two, fail(two, 'why'), discardCancelled(cancel(two, { deleted: false }))])
+        expect([pinned(head), idsOf(head.retained), idsOf(head.discarding)]).toEqual([forRollback, [3, 5], []])
+      // The rollback: from there, and stable once it has completed something itself.
+      const ofFive = { kind: 'manifest', manifest: manifest(5) } as const
+      const begin = { start: start(5), commitsPending: false, parallelism: 2, maxParallelism: 128 }
+      const back = beginStart(close(two), { ...begin, restoredFrom: ofFive })
+      expect(pinned(back)).toEqual([...forRollback, [5, 'restore point']])
+      expect(pinned(complete(back, inStart(10, 5)))).toEqual([])
+    })
+
+    it('and no longer: then nobody may roll it back, and the old ones go by retention (rules 2, 5)', () => {
+      const first = complete(stateless(withCheckpoints(3, 5), 2), inStart(10, 2), 2)
+      expect([pinned(first), idsOf(first.retained), idsOf(first.discarding)]).toEqual([[], [5, 10], [3]])
+      const second = complete(first, inStart(11, 2), 2)
+      expect([idsOf(second.retained), idsOf(second.discarding)]).toEqual([
+        [10, 11],
+        [3, 5],
+      ])
+      // So that HEAD does not grow with each of them.
+      let head = second
+      for (let number = 3; number < 20; number++)
+        head = complete(stateless(head, number), inStart(number + 20, number), 2)
+      expect([idsOf(head.retained), pinned(head)]).toEqual([[38, 39], []])
+    })
   })
 
   it('never lose sight of unconfirmed commits', () => {

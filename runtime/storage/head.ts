@@ -3,7 +3,7 @@
 
 import { invariant } from '../base/errors.ts'
 import { incarnation } from '../base/ids.ts'
-import type { CheckpointId, JobId, RequestId, Start } from '../base/ids.ts'
+import type { CheckpointId, JobId, RequestId, SlotId, Start } from '../base/ids.ts'
 import { storageError } from './errors.ts'
 import { HEAD_FORMAT } from './head-contract.ts'
 import { SAVEPOINT_REQUESTS_MAX, SAVEPOINT_RESULTS_KEPT } from './head-format.ts'
@@ -90,11 +90,13 @@ export function beginStart(head: Head, begin: BeginStart): Head {
     restoredFrom: begin.restoredFrom,
     end: { kind: 'none' },
     unconfirmed: begin.commitsPending ? from : head.unconfirmed,
-    // A stateless start can be taken back while nothing else than the old state is left to go back to (rule 2).
+    // A stateless start can be taken back for as long as it has completed nothing: completeCheckpoint lets go of these (rules 2, 5).
     pins:
       from === undefined ? [...pins, ...rollbackPins(head)] : [...pins, { manifest: from, reason: 'restore point' }],
     reservedIds: Math.max(head.reservedIds, from?.id ?? 0),
     parallelism: begin.parallelism,
+    rescaledTo: undefined,
+    deployed: undefined,
     maxParallelism: begin.maxParallelism,
     restarts: 0,
     savepointRequests: [],
@@ -133,7 +135,10 @@ export interface CompletedCheckpoint {
   readonly commitsPending: boolean
 }
 
-/** Completes a checkpoint and moves what retention drops into `discarding` (rule 7). */
+/**
+ * Completes a checkpoint and moves what retention drops into `discarding` (rule 7). The start is stable by that: it restores from its own
+ * checkpoint, and nobody may roll it back any more (rule 5), so that what was kept for either goes by retention.
+ */
 export function completeCheckpoint(head: Head, { manifest, retainedMax, commitsPending }: CompletedCheckpoint): Head {
   invariant(retainedMax >= 1, `retaining ${retainedMax} checkpoints`)
   if (head.retained.some((other) => other.path === manifest.path)) return head
@@ -147,7 +152,7 @@ export function completeCheckpoint(head: Head, { manifest, retainedMax, commitsP
     ...head,
     retained: [...head.retained, manifest],
     unconfirmed: unconfirmedAfter(manifest, commitsPending),
-    pins: head.pins.filter((pin) => pin.reason !== 'restore point'),
+    pins: head.pins.filter(({ reason }) => reason !== 'restore point' && reason !== 'rollback'),
   }
   const dropped = new Set(completed.retained.slice(0, -retainedMax).filter((other) => !isPinned(completed, other)))
   return {
@@ -157,9 +162,32 @@ export function completeCheckpoint(head: Head, { manifest, retainedMax, commitsP
   }
 }
 
-/** All transactions of snapshots ≤ id are committed. A late word about an older snapshot changes nothing. */
+export interface Rescale extends CompletedCheckpoint {
+  readonly request: RequestId
+  readonly parallelism: number
+}
+
+/** A checkpoint with a stop barrier completes: the same start goes on at another parallelism (rule 25). Result, size and permit in one swap. */
+export function rescale(head: Head, { request, parallelism, ...completed }: Rescale): Head {
+  if (isAnswered(head, request)) return head
+  const { manifest } = completed
+  return answered(
+    { ...completeCheckpoint(head, completed), rescaledTo: parallelism },
+    { request, outcome: 'completed', manifest, detail: '' },
+  )
+}
+
+/**
+ * All transactions of snapshots ≤ id are committed. A late word about an older snapshot changes nothing. Only under the incarnation that
+ * restored from or completed them: over starts ids do not say what holds what.
+ */
 export function confirmCommits(head: Head, id: CheckpointId): Head {
   return head.unconfirmed !== undefined && head.unconfirmed.id <= id ? { ...head, unconfirmed: undefined } : head
+}
+
+/** All transactions of this manifest are committed, and it may be anybody who says so: another one that is unconfirmed stays (rule 23). */
+export function confirmCommitsOf(head: Head, { path }: ManifestRef): Head {
+  return head.unconfirmed?.path === path ? { ...head, unconfirmed: undefined } : head
 }
 
 /** The files of these are gone (rule 7). */
@@ -174,11 +202,6 @@ export function addPin(head: Head, pin: Pin): Head {
   )
   const there = head.pins.some((other) => other.reason === pin.reason && other.manifest.path === pin.manifest.path)
   return there ? head : { ...head, pins: [...head.pins, pin] }
-}
-
-/** Takes away the pins of one reason; retention applies at the next completed checkpoint. */
-export function removePins(head: Head, reason: Pin['reason']): Head {
-  return { ...head, pins: head.pins.filter((pin) => pin.reason !== reason) }
 }
 
 // ---- savepoints (rule 21) ----
@@ -278,6 +301,11 @@ export function discardCancelled(head: Head): Head {
 
 export function countRestart(head: Head): Head {
   return { ...head, restarts: head.restarts + 1 }
+}
+
+/** All slots of the job, before those of them that are new start: what they take the place of is never adopted any more (rule 25). */
+export function deploySlots(head: Head, slots: readonly SlotId[]): Head {
+  return { ...head, deployed: slots }
 }
 
 // ---- questions ----

@@ -5,6 +5,7 @@ import type { FileSystem } from './contract.ts'
 import { DirectoryHead } from './directory-head.ts'
 import { DirectoryStore } from './directory-store.ts'
 import { storageFailure } from './errors.ts'
+import { inFirstLook } from './first-look.ts'
 import { headFolder, joinPath, objectsFolder, probeHeadFolder } from './paths.ts'
 import { probeStores } from './probe.ts'
 
@@ -28,8 +29,12 @@ export interface OpenedLocalStores extends LocalStores {
   removeLeftovers(): Promise<void>
 }
 
-/** For the process that will own the job: probes the folder (MR-S06). */
-export async function openLocalStores(options: LocalStoresOptions): Promise<OpenedLocalStores> {
+/** For the process that will own the job: probes the folder (MR-S06). Throws MR-S01 where it does not answer. */
+export function openLocalStores(options: LocalStoresOptions): Promise<OpenedLocalStores> {
+  return inFirstLook(options.environment.clock, `Opening ${options.folder}`, openAndProbe(options))
+}
+
+async function openAndProbe(options: LocalStoresOptions): Promise<OpenedLocalStores> {
   const stores = attachLocalStores(options)
   await stores.objects.open()
   const leftovers = await stores.objects.temporaries()

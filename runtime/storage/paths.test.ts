@@ -2,8 +2,9 @@ import { assert, nat, property, string } from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { checkpointId, incarnation, jobId, subtaskIndex } from '../base/ids.ts'
 import {
-  checkpointDataKey,
+  snapshotDataKey,
   headFile,
+  historyKey,
   isTransactionOf,
   localCodeFolder,
   localJobId,
@@ -11,10 +12,15 @@ import {
   localStoreFolder,
   manifestKey,
   parseHeadFile,
+  parseHistoryKey,
   parseLocalJobFolder,
   parseObjectKey,
+  parseS3Key,
+  parseStorageAddress,
   parseTransactionName,
+  s3Key,
   sharedDataKey,
+  snapshotPlace,
   transactionName,
 } from './paths.ts'
 
@@ -22,8 +28,15 @@ describe('object keys', () => {
   it('have one form for each kind of object', () => {
     expect(manifestKey(checkpointId(7), 'checkpoint')).toBe('chk-7/_metadata')
     expect(manifestKey(checkpointId(8), 'savepoint')).toBe('savepoint-8/_metadata')
-    expect(checkpointDataKey(checkpointId(7), 'ab12')).toBe('chk-7/ab12')
+    expect(snapshotDataKey(checkpointId(7), 'checkpoint', 'ab12')).toBe('chk-7/ab12')
     expect(sharedDataKey('ab12')).toBe('shared/ab12')
+    expect(historyKey(incarnation(3), 12)).toBe('history/3-12')
+  })
+
+  it('of histories are told from whatever else lies there', () => {
+    expect(parseHistoryKey('history/3-12')).toEqual({ incarnation: 3, number: 12 })
+    for (const key of ['history/3-012', 'history/3', 'history/0-1', 'history/3-1/x', 'chk-3/1-1', 'history/3-1.tmp'])
+      expect(parseHistoryKey(key)).toBeUndefined()
   })
 
   it.each([
@@ -46,6 +59,42 @@ describe('object keys', () => {
 
   it.each(['a', 'chk-7/_metadata', 'a=b/c_d-e.f', 'x'.repeat(128)])('take %j', (key) => {
     expect(parseObjectKey(key)).toBe(key)
+  })
+})
+
+describe('places in S3', () => {
+  it('are addresses of a bucket with or without a prefix', () => {
+    expect(parseStorageAddress('s3://bucket/jobs/one/')).toEqual({ kind: 's3', bucket: 'bucket', prefix: 'jobs/one' })
+    expect(parseStorageAddress('s3://bucket')).toEqual({ kind: 's3', bucket: 'bucket', prefix: '' })
+    expect(parseStorageAddress('file:///jobs/one')).toEqual({ kind: 'file', folder: '/jobs/one' })
+    expect(parseStorageAddress('file:///')).toEqual({ kind: 'file', folder: '/' })
+  })
+
+  it('are keys that parse back', () => {
+    const place = { bucket: 'bucket', key: 'jobs/one/objects/chk-7/_metadata' }
+    expect(parseS3Key(s3Key(place))).toEqual(place)
+    expect(parseS3Key('chk-7/_metadata')).toBeUndefined()
+  })
+
+  it('of a snapshot are told by its folder, or by the manifest in it', () => {
+    const inStore = {
+      manifest: 's3://bucket/jobs/one/objects/chk-7/_metadata',
+      folder: 'chk-7',
+      storeFolder: 's3://bucket/jobs/one',
+    }
+    expect(snapshotPlace('s3://bucket/jobs/one/objects/chk-7')).toEqual(inStore)
+    expect(snapshotPlace('s3://bucket/jobs/one/objects/chk-7/_metadata')).toEqual(inStore)
+    expect(snapshotPlace('s3://objects/savepoint-3/')).toEqual({
+      manifest: 's3://objects/savepoint-3/_metadata',
+      folder: 'savepoint-3',
+      storeFolder: undefined,
+    })
+    expect(snapshotPlace('/jobs/one/objects/chk-7')).toMatchObject({
+      manifest: 'file:///jobs/one/objects/chk-7/_metadata',
+      storeFolder: '/jobs/one',
+    })
+    expect(snapshotPlace('file:///jobs/one/objects/chk-7')).toEqual(snapshotPlace('/jobs/one/objects/chk-7'))
+    expect(() => snapshotPlace('file://host/objects/chk-7')).toThrow(/^MR-S04 /)
   })
 })
 

@@ -4,9 +4,10 @@
 //   <job's prefix>/objects/chk-<id>/…          what dies with a checkpoint: `_metadata` and few data objects
 //   <job's prefix>/objects/savepoint-<id>/…    self-contained, owned by the user
 //   <job's prefix>/objects/shared/…            what a later checkpoint may use (rule 18)
+//   <job's prefix>/objects/history/…           what REST remembers of the job (rest/history-keeper.ts)
 
 import { checkpointId, incarnation, jobId, subtaskIndex } from '../base/ids.ts'
-import type { Attempt, CheckpointId, JobId, SubtaskIndex } from '../base/ids.ts'
+import type { Attempt, CheckpointId, Incarnation, JobId, SubtaskIndex } from '../base/ids.ts'
 import type { SnapshotKind } from '../record/element.ts'
 import type { ObjectKey } from './contract.ts'
 import { storageError } from './errors.ts'
@@ -28,7 +29,10 @@ export function parseObjectKey(value: string): ObjectKey {
 
 /** Keys of whatever belongs to checkpoints begin so. */
 export const CHECKPOINTS_PREFIX = 'chk-'
-const SAVEPOINTS_PREFIX = 'savepoint-'
+/** And those of savepoints. */
+export const SAVEPOINTS_PREFIX = 'savepoint-'
+/** And those of data that later checkpoints may use. */
+export const SHARED_PREFIX = 'shared/'
 const METADATA = '_metadata'
 
 /** The folder of one snapshot; ids rise strictly over both kinds, so it belongs to one snapshot for ever (rule 6). */
@@ -42,8 +46,19 @@ export function checkpointOfKey(key: string): CheckpointId | undefined {
   return match === null ? undefined : checkpointId(Number(match[1]))
 }
 
+/** The savepoint in whose folder an object lies, or undefined. */
+export function savepointOfKey(key: string): CheckpointId | undefined {
+  const match = /^savepoint-(\d+)\//.exec(key)
+  return match === null ? undefined : checkpointId(Number(match[1]))
+}
+
 export function manifestKey(id: CheckpointId, kind: SnapshotKind): ObjectKey {
-  return parseObjectKey(`${snapshotFolder(id, kind)}/${METADATA}`)
+  return manifestKeyOfFolder(snapshotFolder(id, kind))
+}
+
+/** `folder`: a snapshot's own name, or what a copy of a savepoint was named. */
+export function manifestKeyOfFolder(folder: string): ObjectKey {
+  return parseObjectKey(`${folder}/${METADATA}`)
 }
 
 /** Data that dies with its snapshot. `unique`: never used before. */
@@ -51,13 +66,25 @@ export function snapshotDataKey(id: CheckpointId, kind: SnapshotKind, unique: st
   return parseObjectKey(`${snapshotFolder(id, kind)}/${unique}`)
 }
 
-export function checkpointDataKey(id: CheckpointId, unique: string): ObjectKey {
-  return snapshotDataKey(id, 'checkpoint', unique)
-}
-
 /** Data that later checkpoints may use. `unique`: never used before. */
 export function sharedDataKey(unique: string): ObjectKey {
-  return parseObjectKey(`shared/${unique}`)
+  return parseObjectKey(`${SHARED_PREFIX}${unique}`)
+}
+
+/** Keys of what coordinators remember of the job begin so. */
+export const HISTORY_PREFIX = 'history/'
+
+/** `number` rises from 1 within an incarnation, so that a name is never used again (rule 6). */
+export function historyKey(by: Incarnation, number: number): ObjectKey {
+  return parseObjectKey(`${HISTORY_PREFIX}${by}-${number}`)
+}
+
+/** undefined: not a name that historyKey made. */
+export function parseHistoryKey(
+  key: string,
+): { readonly incarnation: Incarnation; readonly number: number } | undefined {
+  const match = /^history\/([1-9]\d*)-([1-9]\d*)$/.exec(key)
+  return match === null ? undefined : { incarnation: incarnation(Number(match[1])), number: Number(match[2]) }
 }
 
 /** What probe.ts writes to find out whether the store honours conditions. */
@@ -106,23 +133,26 @@ export function absoluteKey(
   return found as ObjectKey
 }
 
-/** A snapshot named by its folder, or by the manifest in it. Paths are absolute; `folder` is its last part. */
+/** A snapshot named by its folder, or by the manifest in it: an absolute path, file:///path, or s3://bucket/key. `folder` is its last part. */
 export interface SnapshotPlace {
   readonly manifest: ObjectKey
   readonly folder: string
-  /** Of the job's store that it lies in; undefined: it lies elsewhere (a savepoint that was copied). */
+  /** Of the job's store that it lies in, a path or s3://bucket/prefix; undefined: it lies elsewhere (a savepoint that was copied). */
   readonly storeFolder: string | undefined
 }
 
-export function snapshotPlace(path: string): SnapshotPlace {
+/** Throws MR-S04 for a file:// of another host. */
+export function snapshotPlace(named: string): SnapshotPlace {
+  const path = named.startsWith(FILE_SCHEME) ? parseFileKey(named as ObjectKey) : named
   const trimmed = path.length > 1 ? path.replace(/\/+$/, '') : path
   const folder = trimmed.endsWith(`/${METADATA}`) ? parentOf(trimmed) : trimmed
   const objects = parentOf(folder)
   const store = parentOf(objects)
+  const manifest = joinPath(folder, METADATA)
   return {
-    manifest: fileKey(joinPath(folder, METADATA)),
+    manifest: isAbsoluteKey(manifest) ? (manifest as ObjectKey) : fileKey(manifest),
     folder: folder.slice(folder.lastIndexOf('/') + 1),
-    storeFolder: objects === objectsFolder(store) ? store : undefined,
+    storeFolder: objects === objectsFolder(store) && store !== S3_SCHEME.slice(0, -1) ? store : undefined,
   }
 }
 
@@ -135,6 +165,83 @@ export function manifestKeyIn(storeFolder: string, place: SnapshotPlace): Object
 /** Whether it is a name that a snapshot was written under. */
 export function isSnapshotFolder(name: string): boolean {
   return new RegExp(`^(?:${CHECKPOINTS_PREFIX}|${SAVEPOINTS_PREFIX})\\d+$`).test(name)
+}
+
+// ---- S3 ----
+//
+//   s3://<bucket>/<prefix>/head                HEAD
+//   s3://<bucket>/<prefix>/objects/…           as on a directory
+//   s3://<bucket>/<prefix>/probe-…             where probe.ts tries swaps
+
+const S3_SCHEME = 's3://'
+
+/** One object of S3. */
+export interface S3Place {
+  readonly bucket: string
+  readonly key: string
+}
+
+/** Where a job's store lies. */
+export type StorageAddress =
+  /** `prefix`: '' for the bucket itself, else without a slash at its ends. */
+  | { readonly kind: 's3'; readonly bucket: string; readonly prefix: string }
+  /** `folder`: absolute. */
+  | { readonly kind: 'file'; readonly folder: string }
+
+/** s3://bucket/prefix or file:///folder. Throws MR-S39 for anything else. */
+export function parseStorageAddress(address: string): StorageAddress {
+  if (address.startsWith(`${FILE_SCHEME}/`)) {
+    const folder = address.slice(FILE_SCHEME.length).replace(/(?<=.)\/+$/, '')
+    return { kind: 'file', folder }
+  }
+  const match = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*))?$/.exec(address)
+  const prefix = match?.[2]?.replace(/\/+$/, '') ?? ''
+  if (match === null || (prefix !== '' && !prefix.split('/').every((segment) => SEGMENT.test(segment))))
+    throw storageError('MR-S39', `Storage address ${JSON.stringify(address)}.`)
+  return { kind: 's3', bucket: match[1]!, prefix }
+}
+
+export function s3Key({ bucket, key }: S3Place): ObjectKey {
+  return `${S3_SCHEME}${bucket}/${key}` as ObjectKey
+}
+
+/** The bucket and key that an absolute key names, or undefined for one of another scheme. Throws MR-S04 for half of one. */
+export function parseS3Key(key: string): S3Place | undefined {
+  if (!key.startsWith(S3_SCHEME)) return undefined
+  const slash = key.indexOf('/', S3_SCHEME.length)
+  if (slash <= S3_SCHEME.length || slash === key.length - 1)
+    throw storageError('MR-S04', `${JSON.stringify(key)} names no object of a bucket.`)
+  return { bucket: key.slice(S3_SCHEME.length, slash), key: key.slice(slash + 1) }
+}
+
+export function s3HeadKey(prefix: string): string {
+  return joinPath(prefix, 'head')
+}
+
+/** What the keys of all the job's objects begin with. */
+export function s3ObjectsPrefix(prefix: string): string {
+  return `${joinPath(prefix, 'objects')}/`
+}
+
+/** Where probe.ts tries swaps without touching HEAD. */
+export function s3ProbeHeadKey(prefix: string, unique: string): string {
+  return `${joinPath(prefix, PROBE_HEADS)}${unique}`
+}
+
+/** What the keys of whatever probe.ts writes begin with. */
+export function s3ProbePrefixes(prefix: string): readonly string[] {
+  return [`${s3ObjectsPrefix(prefix)}probe/`, joinPath(prefix, PROBE_HEADS)]
+}
+
+const PROBE_HEADS = 'probe-'
+
+/** The job's own key of what lies at `key` of the bucket; undefined: nothing that the job made. */
+export function parseS3ObjectKey(prefix: string, key: string): ObjectKey | undefined {
+  const objects = s3ObjectsPrefix(prefix)
+  const own = key.slice(objects.length)
+  return key.startsWith(objects) && own.split('/').every((segment) => SEGMENT.test(segment))
+    ? (own as ObjectKey)
+    : undefined
 }
 
 // ---- HEAD on a directory ----
@@ -230,7 +337,7 @@ export function parseLocalJobFolder(name: string, folder: string): number | unde
 }
 
 /** Throws MR-S04 unless the id is one or more segments as in an object key. */
-export function checkedJobId(job: JobId): JobId {
+function checkedJobId(job: JobId): JobId {
   for (const segment of job.split('/')) {
     if (!SEGMENT.test(segment)) throw storageError('MR-S04', `Job id ${JSON.stringify(job)}.`)
   }
@@ -258,7 +365,7 @@ function checkedLocalName(name: string): string {
  * Escaped job id and uid together. PostgreSQL takes 199 bytes for a prepared transaction; the rest is for the numbers, so that a name
  * fits on the first day or never.
  */
-export const TRANSACTION_PARTS_LENGTH_MAX = 126
+const TRANSACTION_PARTS_LENGTH_MAX = 126
 
 export interface TransactionIdentity {
   readonly job: JobId

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { SeededRandom, manualEnvironment } from '../testkit/manual-clock.ts'
 import type { HeadStore, ObjectStore } from './contract.ts'
+import { FIRST_LOOK_DEADLINE_MS } from './first-look.ts'
 import { openLocalStores } from './local-stores.ts'
 import { MemoryFiles } from './memory-files.ts'
 import { MemoryHeadStore, MemoryObjectStore } from './memory-store.ts'
@@ -99,6 +100,17 @@ describe('the stores of a local job', () => {
     expect(await files.list(temporaries)).toHaveLength(2)
     await owner.removeLeftovers()
     expect(await files.list(temporaries)).toEqual(['write-of-the-living'])
+  })
+
+  it('in a folder that never answers are given up, with what stands still', async () => {
+    const files = new MemoryFiles()
+    files.link = () => new Promise(() => {})
+    const environment = manualEnvironment()
+    const opening = expect(openLocalStores({ files, folder: '/dead/job', environment })).rejects.toThrow(
+      /^MR-S01 .*\/dead\/job/,
+    )
+    await environment.clock.advanceSettled(FIRST_LOOK_DEADLINE_MS)
+    await opening
   })
 
   it('without hard links are refused with what to do', async () => {

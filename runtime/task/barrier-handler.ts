@@ -79,6 +79,14 @@ export class BarrierHandler {
     return [{ type: 'unblockAll' }]
   }
 
+  /** Every id ≤ this is over, whatever became of it: a new coordinator has said so (rule 25). */
+  forget(newestKnown: CheckpointId): readonly BarrierAction[] {
+    if (newestKnown > this.#newestDone) this.#newestDone = newestKnown
+    if (this.#pending === undefined || this.#pending.barrier.id > newestKnown) return []
+    this.#clear()
+    return [{ type: 'unblockAll' }]
+  }
+
   #blocks({ kind }: Barrier): boolean {
     return (this.#mode === 'exactly-once' || kind === 'savepoint') && !this.#planted.has('alignment-skipped')
   }

@@ -29,6 +29,22 @@ export class FinishedInput implements TaskInput {
     // Nothing aligns.
   }
 
+  forget(): void {
+    // Nothing aligns.
+  }
+
+  get aligning(): undefined {
+    return undefined
+  }
+
+  completed(): void {
+    // No split is left to remember.
+  }
+
+  splits(): undefined {
+    return undefined
+  }
+
   snapshot(): undefined {
     return undefined
   }

@@ -69,6 +69,22 @@ export class GateInput implements TaskInput {
     this.#apply(this.#options.handler.abort(id))
   }
 
+  forget(newestKnown: CheckpointId): void {
+    this.#apply(this.#options.handler.forget(newestKnown))
+  }
+
+  get aligning(): CheckpointId | undefined {
+    return this.#options.handler.pendingId
+  }
+
+  completed(): void {
+    // Channels hold nothing that a checkpoint frees.
+  }
+
+  splits(): undefined {
+    return undefined
+  }
+
   snapshot(): undefined {
     return undefined
   }

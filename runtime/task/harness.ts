@@ -28,7 +28,7 @@ export function barrier(id: number, kind: SnapshotKind = 'checkpoint'): Barrier 
 }
 
 /** Emits each record again, sums it, and tells everything in order. */
-export class RecordingOperator implements StreamOperator<number, number> {
+class RecordingOperator implements StreamOperator<number, number> {
   readonly story: string[] = []
   sum = 0
   keyed: KeyedStateBackend | undefined
@@ -94,6 +94,7 @@ export interface TestTaskOptions {
   readonly environment?: ManualEnvironment
   readonly newestKnown?: number
   readonly bufferTimeoutMs?: number
+  readonly checkpointTimeoutMs?: number
   /** Default: true. */
   readonly started?: boolean
   /** Chained in front of the recording operator. */
@@ -200,6 +201,7 @@ export async function testTask(options: TestTaskOptions = {}) {
     twoPhase,
     headUid: chained[0]!.uid,
     bufferTimeoutMs: options.bufferTimeoutMs ?? 100,
+    checkpointTimeoutMs: options.checkpointTimeoutMs ?? 600_000,
     writers: { ofKind: () => options.writer ?? snapshots },
     send: (message) => sent.push(message),
     onClose: () => closes++,

@@ -104,6 +104,13 @@ export class OperatorChain {
     this.#links[0]!.watermark = watermark
   }
 
+  /** Before `open`, with the same contexts: what the restore point permits is committed before any new record (rule 22). */
+  async commitRestored(contextOf: (index: number, spec: ChainedOperator) => OperatorContext): Promise<void> {
+    for (const { index, spec, operator } of this.operators()) {
+      if (operator.commitRestored !== undefined) await operator.commitRestored(contextOf(index, spec))
+    }
+  }
+
   /** Consumers first, so that nobody is given a record before it is open. */
   async open(contextOf: (index: number, spec: ChainedOperator) => OperatorContext): Promise<void> {
     for (let index = this.#links.length - 1; index >= 0; index--) {

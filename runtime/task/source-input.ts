@@ -5,6 +5,7 @@ import type { CheckpointId } from '../base/ids.ts'
 import type { MetricGroup } from '../base/metrics.ts'
 import { SourceDriver } from '../connectors/source-driver.ts'
 import type { Source, SourceReader, WatermarkStrategy } from '../connectors/contract.ts'
+import type { SurvivingSplits } from '../control/contract.ts'
 import type { Output, OperatorStatePart } from '../operators/contract.ts'
 import { createWriter } from '../record/bytes.ts'
 import { MAX_WATERMARK, MIN_WATERMARK } from '../record/element.ts'
@@ -31,6 +32,9 @@ export class SourceInput implements TaskInput {
   readonly #options: SourceInputOptions
   readonly #driver: SourceDriver<unknown>
   #newestDone: CheckpointId
+  /** With the newest checkpoint before; kept until one that holds it is known as completed. */
+  readonly #finished: { readonly splitId: string; readonly after: CheckpointId }[] = []
+  #asks = false
   #watermark = MIN_WATERMARK
   #idle = false
   #lastProgressMs: number
@@ -70,10 +74,12 @@ export class SourceInput implements TaskInput {
 
   addSplits(splits: readonly Uint8Array[], decode: (bytes: Uint8Array) => unknown): void {
     // Behind a barrier to drain: the enumerator's part of the savepoint still holds them, and the reader's is yet to be taken (rule 20).
+    this.#asks = false
     if (!this.#ended) this.#options.reader.addSplits(splits.map(decode))
   }
 
   noMoreSplits(): void {
+    this.#asks = false
     this.#options.reader.noMoreSplits()
   }
 
@@ -107,14 +113,48 @@ export class SourceInput implements TaskInput {
     if (id > this.#newestDone) this.#newestDone = id
   }
 
-  snapshot(id: CheckpointId): OperatorStatePart {
+  forget(newestKnown: CheckpointId): void {
+    this.abort(newestKnown)
+  }
+
+  get aligning(): undefined {
+    return undefined
+  }
+
+  splitFinished(splitId: string): void {
+    this.#finished.push({ splitId, after: this.#newestDone })
+  }
+
+  /** What was finished before its cut is in the enumerator's or reader's part of it. */
+  completed(id: CheckpointId): void {
+    while (this.#finished.length > 0 && this.#finished[0]!.after < id) this.#finished.shift()
+  }
+
+  splits(): SurvivingSplits {
+    return {
+      owned: this.#encodedSplits(this.#newestDone),
+      finished: this.#finished.map(({ splitId }) => splitId),
+      asks: this.#asks,
+    }
+  }
+
+  /** The reader wants a split, and has not been answered yet. */
+  splitRequested(): void {
+    this.#asks = true
+  }
+
+  #encodedSplits(id: CheckpointId): Uint8Array[] {
     const { reader, source } = this.#options
-    const codec = source.splitCodec
-    const items = reader.snapshot(id).map((split) => {
+    return reader.snapshot(id).map((split) => {
       const writer = createWriter()
-      codec.encode(split, writer)
+      source.splitCodec.encode(split, writer)
       return writer.take()
     })
+  }
+
+  snapshot(id: CheckpointId): OperatorStatePart {
+    const codec = this.#options.source.splitCodec
+    const items = this.#encodedSplits(id)
     return { operatorState: { [splitsStateName]: { redistribution: 'split', codec: codec.description, items } } }
   }
 

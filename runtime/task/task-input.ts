@@ -2,6 +2,7 @@
 
 import type { Barrier, SnapshotKind } from '../record/element.ts'
 import type { CheckpointId } from '../base/ids.ts'
+import type { SurvivingSplits } from '../control/contract.ts'
 import type { OperatorStatePart } from '../operators/contract.ts'
 
 /** more: there may be more at once. nothing: wait to be woken. ended: everything was read and its last watermark handed over. */
@@ -28,6 +29,14 @@ export interface TaskInput {
   /** The coordinator's trigger: at once for a source; behind the end of data on every channel otherwise (rule 19). */
   trigger(barrier: Barrier): void
   abort(id: CheckpointId): void
+  /** Every id ≤ this is over, whatever became of it: a new coordinator has adopted the subtask (rule 25). */
+  forget(newestKnown: CheckpointId): void
+  /** The snapshot whose barriers are being awaited here. */
+  readonly aligning: CheckpointId | undefined
+  /** A checkpoint is known as completed. */
+  completed(id: CheckpointId): void
+  /** What its enumerator must know of it (rule 20); undefined: it reads channels. */
+  splits(): SurvivingSplits | undefined
   /** State of the input itself, in the same turn as the operators'. */
   snapshot(id: CheckpointId, kind: SnapshotKind): OperatorStatePart | undefined
   /** For a stop with drain: nothing more is read, and event time ends here if it begins here. */

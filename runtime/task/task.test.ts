@@ -8,7 +8,7 @@ import { MAX_WATERMARK } from '../record/element.ts'
 import type { Halt } from '../record/element.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
 import { barrier, testTask } from './harness.ts'
-import { closeDeadlineMs } from './task.ts'
+import { closeDeadlineMs, finalDeadlineMsMin } from './task.ts'
 
 type Subject = Awaited<ReturnType<typeof testTask>>
 
@@ -489,6 +489,22 @@ describe('a task that ends before its time', () => {
     expect(subject.failures).toEqual([])
     await subject.environment.clock.advanceSettled(1)
     expect(subject.failures).toEqual([expect.objectContaining({ code: 'MR-J64', retry: true })])
+  })
+
+  it('is failed when its final state is not written within its deadline: behind it stands no timeout of the coordinator', async () => {
+    for (const checkpointTimeoutMs of [1_000, 2 * finalDeadlineMsMin]) {
+      const subject = await testTask({ checkpointTimeoutMs })
+      subject.operator.onSnapshot = () => new Promise(() => {})
+      send(subject, 0, 'end')
+      send(subject, 1, 'end')
+      await subject.settle()
+      expect(subject.task.state).toBe('finished')
+      await subject.environment.clock.advanceSettled(Math.max(checkpointTimeoutMs, finalDeadlineMsMin) - 1)
+      expect(subject.failures).toEqual([])
+      await subject.environment.clock.advanceSettled(1)
+      expect(subject.failures).toEqual([expect.objectContaining({ code: 'MR-J67', retry: true })])
+      expect(subject.types()).toEqual(['running'])
+    }
   })
 
   it('fails with the error of a record, once', async () => {

@@ -16,22 +16,26 @@ import { InvariantError, unreachable } from '../base/errors.ts'
 import type { CheckpointId } from '../base/ids.ts'
 import type { MetricGroup } from '../base/metrics.ts'
 import type { SnapshotWriters, SubtaskSnapshot } from '../checkpoint/contract.ts'
-import type { FromSlot, TaskDeployment } from '../control/contract.ts'
+import type { FromSlot, SurvivingSplits, SurvivingTask, TaskDeployment } from '../control/contract.ts'
 import type { OutputChannel } from '../network/contract.ts'
 import { operatorError } from '../operators/errors.ts'
-import type { Barrier, SnapshotKind } from '../record/element.ts'
+import type { Barrier } from '../record/element.ts'
 import type { JobVertex } from '../job/contract.ts'
 import type { KeyedStateBackend } from '../state/contract.ts'
 import { CommitQueue } from './commit-queue.ts'
 import type { OperatorChain } from './operator-chain.ts'
-import { assembleSnapshot, snapshotBytes } from './snapshot-assembly.ts'
-import type { SnapshotParts } from './snapshot-assembly.ts'
-import { slicesOf } from './slices.ts'
+import { SubtaskSnapshots } from './subtask-snapshots.ts'
 import type { InputHost, TaskInput } from './task-input.ts'
 import { TimerFiring } from './timer-firing.ts'
 
 /** A task that does not stop in this time fails its thread (design: Processes). */
 export const closeDeadlineMs = 30_000
+
+/**
+ * A final state that is not written by then fails the thread: behind a snapshot stands the coordinator's timeout, behind this nobody's. As long
+ * as a checkpoint's default, since the state may be large, and longer where the job gives its checkpoints more.
+ */
+export const finalDeadlineMsMin = 600_000
 
 export type RunOutcome = 'again' | 'wait'
 
@@ -46,6 +50,9 @@ type TaskState =
   | 'finished'
   | 'closed'
 
+/** What a new coordinator must know of a subtask that runs on (rule 25). */
+export type TaskSurvey = Pick<SurvivingTask, 'status' | 'waitsForCheckpoint' | 'splits'>
+
 export interface TaskOptions {
   readonly deployment: TaskDeployment
   readonly environment: Environment
@@ -58,6 +65,7 @@ export interface TaskOptions {
   /** The first operator's uid: keyed state and a source's splits are its. */
   readonly headUid: string
   readonly bufferTimeoutMs: number
+  readonly checkpointTimeoutMs: number
   readonly writers: SnapshotWriters
   readonly send: (message: FromSlot) => void
   /** Its channels may go. */
@@ -77,7 +85,7 @@ export class Task implements InputHost {
   readonly #mail: (() => void)[] = []
   #input!: TaskInput
   #state: TaskState = 'restoring'
-  #snapshot: { readonly id: CheckpointId; readonly abort: () => void } | undefined
+  readonly #snapshots: SubtaskSnapshots
   #newestCheckpoint: CheckpointId
   /** The first checkpoint that covers everything this subtask will ever emit to its two-phase sinks. */
   #finalCheckpoint: CheckpointId | undefined
@@ -87,6 +95,9 @@ export class Task implements InputHost {
   #waiting: { readonly sinceMs: number; readonly metric: 'idle_ms_total' | 'backpressured_ms_total' } | undefined
   #tick: Timer | undefined
   #backpressured = false
+  readonly #surveys = new Set<() => void>()
+  /** Of a source that has finished: no checkpoint may hold yet that its splits are read, and the next enumerator would deal them again. */
+  #readToTheEnd: SurvivingSplits | undefined
   #leaked = false
 
   /** The way of a record into the chain, found once: looked up for each record it cost a keyed job a tenth of its time. */
@@ -108,6 +119,20 @@ export class Task implements InputHost {
       mayGoOn: () => !this.#environment.budget.shouldYield() && this.#chain.ready,
       wake: options.wake,
       planted: options.environment.planted,
+    })
+    this.#snapshots = new SubtaskSnapshots({
+      environment: options.environment,
+      metrics: options.metrics,
+      chain: options.chain,
+      keyed: options.keyed,
+      headUid: options.headUid,
+      writers: options.writers,
+      inputPart: (id, kind) => this.#input.snapshot(id, kind),
+      isClosed: () => this.#state === 'closed',
+      acknowledge: (id, snapshot) => this.#send({ type: 'acknowledged', id, ...this.#identity(), snapshot }),
+      decline: (id, reason) => this.#decline(id, reason),
+      fail: options.fail,
+      onDone: options.wake,
     })
     this.#commits = new CommitQueue({
       chain: options.chain,
@@ -164,7 +189,7 @@ export class Task implements InputHost {
       // Nothing is open yet that could have heard of it.
       if (this.#state === 'restoring') return
       this.#input.abort(id)
-      if (this.#snapshot?.id === id) this.#dropSnapshot()
+      if (this.#snapshots.pending === id) this.#snapshots.drop()
       for (const { operator } of this.#chain.operators()) operator.aborted?.(id)
     })
   }
@@ -173,8 +198,55 @@ export class Task implements InputHost {
   complete(id: CheckpointId): void {
     // What the restore point holds is committed while opening, and 'running' says so: an answer now would come before it is done.
     this.post(() => {
-      if (this.#state !== 'restoring') this.#commits.permit(id)
+      if (this.#state === 'restoring') return
+      this.#input.completed(id)
+      this.#commits.permit(id)
     })
+  }
+
+  /** A new coordinator has adopted this attempt: snapshots with ids ≤ `newestKnown` are over, whatever became of them (rule 25). */
+  adopt(newestKnown: CheckpointId): void {
+    this.post(() => {
+      if (this.#state === 'restoring') return
+      if (newestKnown > this.#newestCheckpoint) this.#newestCheckpoint = newestKnown
+      const given = this.#snapshots.pending ?? this.#input.aligning
+      this.#input.forget(newestKnown)
+      this.#snapshots.drop()
+      if (given === undefined) return
+      for (const { operator } of this.#chain.operators()) operator.aborted?.(given)
+    })
+  }
+
+  /**
+   * Nobody is left to complete what it waits for: its blocked channels go on, and a barrier of that snapshot that still comes aligns
+   * nothing (rule 25).
+   */
+  dropAlignment(): void {
+    this.post(() => {
+      const id = this.#state === 'restoring' ? undefined : this.#input.aligning
+      if (id !== undefined) this.#input.abort(id)
+    })
+  }
+
+  /** Answers once, in a turn of its own behind the mail that is there, or when it closes. */
+  survey(answer: (survey: TaskSurvey) => void): void {
+    const once = (): void => {
+      if (this.#surveys.delete(once)) answer(this.#surveyed())
+    }
+    this.#surveys.add(once)
+    if (this.#state === 'closed') once()
+    else this.post(once)
+  }
+
+  #surveyed(): TaskSurvey {
+    const state = this.#state
+    const restoring = state === 'restoring' || state === 'closed'
+    const halted = state === 'halted' || state === 'draining'
+    return {
+      status: restoring ? 'restoring' : halted ? 'halted' : 'running',
+      waitsForCheckpoint: state === 'committing',
+      splits: this.#readToTheEnd ?? (restoring ? undefined : this.#input.splits()),
+    }
   }
 
   /** One slice of work. */
@@ -196,9 +268,10 @@ export class Task implements InputHost {
     if (this.#state === 'closed') return
     this.#state = 'closed'
     this.#mail.length = 0
+    for (const answer of this.#surveys) answer()
     this.#tick?.cancel()
     this.#timers.close()
-    this.#dropSnapshot()
+    this.#snapshots.drop()
     this.#options.keyed?.close()
     this.#options.onClose()
   }
@@ -248,16 +321,17 @@ export class Task implements InputHost {
   #take(barrier: Barrier, alignmentMs: number): void {
     const { clock, failpoints } = this.#environment
     const startedMs = clock.nowMs()
+    const startDelayMs = Math.max(0, clock.wallMs() - barrier.triggeredAtMs - alignmentMs)
     failpoints.hit('task.snapshot.sync')
     this.#newestCheckpoint = barrier.id
     if (this.#state === 'committing' && barrier.kind === 'checkpoint') this.#finalCheckpoint ??= barrier.id
     // After the end of data nothing more goes out: its consumers count this channel as having delivered the barrier.
     if (this.#state !== 'ending') this.#chain.event({ kind: 'barrier', barrier })
     this.#chain.flush()
-    const { parts, abort } = this.#freeze(barrier.id, barrier.kind)
+    const frozen = this.#snapshots.freeze(barrier.id, barrier.kind)
     const syncMs = clock.nowMs() - startedMs
     this.#options.metrics.set('checkpoint_sync_ms', syncMs)
-    void this.#acknowledge(barrier, parts, { syncMs, alignmentMs, abort })
+    void this.#snapshots.write(barrier, frozen, { syncMs, alignmentMs, startDelayMs })
   }
 
   // ---- the loop ----
@@ -370,7 +444,7 @@ export class Task implements InputHost {
 
   #leave(): 'idle' {
     this.#chain.flush()
-    const mayLeave = this.#state === 'ending' && this.#snapshot === undefined
+    const mayLeave = this.#state === 'ending' && this.#snapshots.pending === undefined
     if (mayLeave && this.#options.outputs.every((output) => output.endReceived)) this.#finish()
     return 'idle'
   }
@@ -385,30 +459,17 @@ export class Task implements InputHost {
   #finish(): void {
     this.#environment.failpoints.hit('task.finish')
     this.#state = 'finished'
-    const { parts } = this.#freeze(this.#newestCheckpoint, 'checkpoint')
-    void this.#closeAndReport(parts)
+    this.#readToTheEnd = this.#input.splits()
+    const id = this.#newestCheckpoint
+    void this.#closeAndReport(this.#snapshots.writeFinal(id, this.#snapshots.freeze(id, 'checkpoint')))
   }
 
-  async #closeAndReport(parts: readonly SnapshotParts[]): Promise<void> {
+  async #closeAndReport(final: Promise<SubtaskSnapshot>): Promise<void> {
+    const { checkpointTimeoutMs } = this.#options
     try {
-      const operators = await assembleSnapshot({
-        id: this.#newestCheckpoint,
-        parts,
-        writer: this.#options.writers.ofKind('checkpoint'),
-      })
-      await within(this.#environment.clock, closeDeadlineMs, this.#closeOperators(), () => {
-        const { task } = this.#options.deployment
-        return operatorError('MR-J64', `Subtask ${task.subtask} of ${task.vertex}: ${closeDeadlineMs} ms.`)
-      })
+      const snapshot = await this.#inTime('MR-J67', Math.max(finalDeadlineMsMin, checkpointTimeoutMs), final)
+      await this.#inTime('MR-J64', closeDeadlineMs, this.#closeOperators())
       if (this.#state === 'closed') return
-      const snapshot: SubtaskSnapshot = {
-        operators,
-        finished: true,
-        bytes: snapshotBytes(operators),
-        syncMs: 0,
-        asyncMs: 0,
-        alignmentMs: 0,
-      }
       this.#send({ type: 'finished', ...this.#identity(), snapshot })
       this.close()
     } catch (error) {
@@ -416,73 +477,17 @@ export class Task implements InputHost {
     }
   }
 
+  #inTime<T>(code: 'MR-J64' | 'MR-J67', deadlineMs: number, step: Promise<T>): Promise<T> {
+    return within(this.#environment.clock, deadlineMs, step, () => {
+      const { task } = this.#options.deployment
+      return operatorError(code, `Subtask ${task.subtask} of ${task.vertex}: ${deadlineMs} ms.`)
+    })
+  }
+
   async #closeOperators(): Promise<void> {
     await this.#input.close()
     this.#environment.failpoints.hit('task.close')
     await this.#chain.close()
-  }
-
-  // ---- snapshots ----
-
-  /** What is still written of it is nobody's; it must not hold up the end of this subtask. */
-  #dropSnapshot(): void {
-    this.#snapshot?.abort()
-    this.#snapshot = undefined
-  }
-
-  #freeze(id: CheckpointId, kind: SnapshotKind): { parts: SnapshotParts[]; abort: () => void } {
-    const { keyed, headUid } = this.#options
-    const writer = this.#options.writers.ofKind(kind)
-    this.#dropSnapshot()
-    const parts: SnapshotParts[] = []
-    const keyedSnapshot = keyed?.snapshot(id, writer, slicesOf(this.#environment))
-    if (keyedSnapshot !== undefined) parts.push({ uid: headUid, keyed: owned(keyedSnapshot.done) })
-    const inputPart = this.#input.snapshot(id, kind)
-    if (inputPart !== undefined) parts.push({ uid: headUid, part: Promise.resolve(inputPart) })
-    for (const { spec, operator } of this.#chain.operators()) {
-      const part = operator.snapshot?.(id)
-      if (part !== undefined) parts.push({ uid: spec.uid, part: owned(Promise.resolve(part)) })
-    }
-    return { parts, abort: () => keyedSnapshot?.abort() }
-  }
-
-  async #acknowledge(
-    barrier: Barrier,
-    parts: readonly SnapshotParts[],
-    measured: { readonly syncMs: number; readonly alignmentMs: number; readonly abort: () => void },
-  ): Promise<void> {
-    const { clock, failpoints } = this.#environment
-    const startedMs = clock.nowMs()
-    const running = { id: barrier.id, abort: measured.abort }
-    this.#snapshot = running
-    try {
-      const operators = await assembleSnapshot({
-        id: barrier.id,
-        parts,
-        writer: this.#options.writers.ofKind(barrier.kind),
-      })
-      failpoints.hit('task.snapshot.async')
-      if (this.#state === 'closed') return
-      const asyncMs = clock.nowMs() - startedMs
-      const bytes = snapshotBytes(operators)
-      this.#options.metrics.set('checkpoint_async_ms', asyncMs)
-      this.#options.metrics.set('checkpoint_alignment_ms', measured.alignmentMs)
-      this.#options.metrics.set('checkpoint_bytes', bytes)
-      const { syncMs, alignmentMs } = measured
-      const snapshot: SubtaskSnapshot = { operators, finished: false, bytes, syncMs, asyncMs, alignmentMs }
-      failpoints.hit('task.acknowledge.before')
-      this.#send({ type: 'acknowledged', id: barrier.id, ...this.#identity(), snapshot })
-      failpoints.hit('task.acknowledge.after')
-    } catch (error) {
-      if (this.#state === 'closed') return
-      // What is broken in itself would decline for ever, and the job go on unprotected.
-      if (error instanceof InvariantError) this.#options.fail(error)
-      // The task goes on; only this checkpoint will not be (R7: an async decline counts, the sync part failing fails the task).
-      else this.#decline(barrier.id, String(error))
-    } finally {
-      if (this.#snapshot === running) this.#snapshot = undefined
-      this.#options.wake()
-    }
   }
 
   #decline(id: CheckpointId, reason: string): void {
@@ -572,10 +577,4 @@ function recordsInto(
     keyed!.setKey(keySelector(value))
     head.processSecond!(value, timestamp)
   }
-}
-
-/** Its failure is reported by whoever awaits it later; until then it must not count as unhandled. */
-function owned<T>(promise: Promise<T>): Promise<T> {
-  promise.catch(() => undefined)
-  return promise
 }

@@ -306,7 +306,7 @@ export class MiniCluster {
     await this.#until(`${verb}: its answer`, () => given.answer !== undefined || given.error !== undefined)
     if (given.error !== undefined) throw given.error.cause
     const answer = given.answer!
-    if (answer.outcome === 'failed') throw testkitError('MR-K03', `${verb}: ${answer.detail}.`)
+    if (answer.outcome !== 'completed') throw testkitError('MR-K03', `${verb}: ${answer.detail}.`)
     return takeOut(this.#store, answer.manifest)
   }
 

@@ -106,14 +106,14 @@ describe('a slot', () => {
   it('registers, deploys, runs what it is told to, and reports the end', async () => {
     const { deploy, assign, settle, types, sent, read } = subject()
     expect(sent).toEqual([
-      { type: 'registered', version: CONTROL_VERSION, slot: '0#1.1', graphHash: expect.any(String) },
+      { type: 'registered', version: CONTROL_VERSION, slot: '0#1.1', graphHash: expect.any(String), tasks: [] },
     ])
     deploy()
     await settle()
     assign(0)
     await settle()
     expect(read).toEqual([0, 1, 2, 3, 4])
-    expect(types()).toEqual(['registered', 'running', 'requestSplit', 'splitFinished', 'finished'])
+    expect(types()).toEqual(['registered', 'running', 'requestSplit', 'finished'])
   })
 
   it('keeps assignments that come while the reader is being restored, in their order with the triggers (rule 20)', async () => {

@@ -34,8 +34,12 @@ import { OperatorChain } from '../task/operator-chain.ts'
 import { SourceInput, splitsStateName } from '../task/source-input.ts'
 import { Task } from '../task/task.ts'
 import type { TaskInput } from '../task/task-input.ts'
+import { bytesToRestore, countedReader } from './restore-progress.ts'
 
-/** What open() of a function or a sink may take, ms: time to load what it needs. One that hangs would keep the job from ever running. */
+/**
+ * What open() of a function or a sink may take, ms: time to load what it needs. One that hangs would keep the job from ever running. Commits of
+ * the restore point come before, and have a deadline of their own (`commitDeadlineMs`).
+ */
 export const openDeadlineMs = 300_000
 
 export interface BuilderOptions {
@@ -72,6 +76,7 @@ class BuiltSubtask implements Subtask {
   readonly #metrics = new Metrics()
   readonly #chain: OperatorChain
   readonly #keyed: KeyedStateBackend | undefined
+  readonly #snapshots: SnapshotReader
   readonly #info: TaskInfo
   readonly #outputs: OutputChannel[] = []
   readonly #owner: ChannelOwner
@@ -103,6 +108,9 @@ class BuiltSubtask implements Subtask {
       finishedBefore: deployment.finishedBefore,
     })
     this.#keyed = this.#createBackend()
+    this.#snapshots = countedReader(options.snapshotReader, this.#metrics)
+    const ownGroups = keyGroupRange(vertex.parallelism, subtask, vertex.maxParallelism)
+    this.#metrics.set('restore_bytes', bytesToRestore(deployment.restored, ownGroups))
     this.task = new Task({
       deployment,
       environment: options.environment,
@@ -116,6 +124,7 @@ class BuiltSubtask implements Subtask {
         vertex.chain.some(({ factory }) => factory.kind === 'operator' && factory.twoPhase),
       headUid: vertex.chain[0]!.uid,
       bufferTimeoutMs: settings.bufferTimeoutMs,
+      checkpointTimeoutMs: settings.checkpointTimeoutMs,
       writers: options.snapshotWriters,
       send: (message) => {
         // After its end nobody asks any more, and its last figures would be missing from every sum.
@@ -132,11 +141,13 @@ class BuiltSubtask implements Subtask {
     this.#options.environment.failpoints.hit('task.restore')
     const restored = this.#deployment.restored?.operators ?? {}
     if (this.#keyed !== undefined) {
-      await this.#keyed.restore(restored[this.#vertex.chain[0]!.uid]?.keyed ?? [], this.#options.snapshotReader)
+      await this.#keyed.restore(restored[this.#vertex.chain[0]!.uid]?.keyed ?? [], this.#snapshots)
     }
     const states = new Map<string, ReadonlyMap<string, RestoredOperatorState>>()
     for (const { uid } of this.#vertex.chain) states.set(uid, await this.#readOperatorState(uid))
-    const opening = this.#chain.open((index, spec) => this.#context(index, spec, states.get(spec.uid)!))
+    const contexts = this.#vertex.chain.map((spec, index) => this.#context(index, spec, states.get(spec.uid)!))
+    await this.#chain.commitRestored((index) => contexts[index]!)
+    const opening = this.#chain.open((index) => contexts[index]!)
     await within(this.#options.environment.clock, openDeadlineMs, opening, () =>
       operatorError('MR-J66', `Subtask ${this.#deployment.task.subtask} of ${this.#vertex.id}: ${openDeadlineMs} ms.`),
     )
@@ -230,8 +241,11 @@ class BuiltSubtask implements Subtask {
       task: this.#info,
       metrics: this.#metrics,
       wake: () => this.#options.wake(this.task),
-      requestSplit: () => this.#options.control.send({ type: 'requestSplit', task, attempt }),
-      splitFinished: (splitId) => this.#options.control.send({ type: 'splitFinished', task, attempt, splitId }),
+      requestSplit: () => {
+        this.#source?.splitRequested()
+        this.#options.control.send({ type: 'requestSplit', task, attempt })
+      },
+      splitFinished: (splitId) => this.#source?.splitFinished(splitId),
       fail: this.#options.fail,
     })
     const splits = restored.get(splitsStateName)?.items ?? []
@@ -277,7 +291,7 @@ class BuiltSubtask implements Subtask {
     for (const [name, snapshots] of Object.entries(this.#deployment.restored?.operators[uid]?.operatorState ?? {})) {
       const items: { bytes: Uint8Array; codec: (typeof snapshots)[number]['codec'] }[] = []
       for (const snapshot of snapshots) {
-        const read = await readOperatorState(name, snapshot, this.#options.snapshotReader)
+        const read = await readOperatorState(name, snapshot, this.#snapshots)
         for (const bytes of read.slice(snapshot.from, snapshot.to)) items.push({ bytes, codec: snapshot.codec })
       }
       states.set(name, { items })

@@ -6,7 +6,7 @@ import type { SourceFile } from './sources.ts'
 
 /** Where the real world is met: everything else gets it as an argument. */
 const edges: readonly RegExp[] = [
-  /^runtime\/local\/platform\//,
+  /^runtime\/[^/]+\/platform\//,
   /^runtime\/cli\//,
   /(^|\/)main\.ts$/,
   /^bench\//,

@@ -7,11 +7,12 @@ interface Row extends ErrorRow {
   readonly area: string
 }
 
-/** Every row of every table: the exports of runtime/<area>/*errors.ts whose keys are codes. */
+/** Every row of every table: the exports of runtime/<area>/*errors.ts and operator/errors.ts whose keys are codes. */
 async function allRows(): Promise<Row[]> {
   const rows: Row[] = []
   for (const path of repositoryFiles()) {
-    const area = /^runtime\/([^/]+)\/(?:[^/]+-)?errors\.ts$/.exec(path)?.[1]
+    const area =
+      path === 'operator/errors.ts' ? 'operator' : /^runtime\/([^/]+)\/(?:[^/]+-)?errors\.ts$/.exec(path)?.[1]
     if (area === undefined || area === 'base') continue
     const exported = (await import(new URL(`../../${path}`, import.meta.url).href)) as Record<string, unknown>
     for (const table of Object.values(exported)) {
@@ -29,7 +30,7 @@ function page(rows: readonly Row[]): string {
     '# Errors',
     '',
     'Each error has a code, says where it arose, who must act and what to do. "Retry" means that the same call may succeed',
-    'later without anybody changing anything. This page is made from the tables in runtime/*/errors.ts.',
+    'later without anybody changing anything. This page is made from the tables in runtime/*/errors.ts and operator/errors.ts.',
     '',
     '| code | from | what happened | who acts | retry | what to do |',
     '|---|---|---|---|---|---|',
@@ -61,7 +62,7 @@ describe('the error table', async () => {
 
   it('has no row that no code uses', () => {
     const users = typescriptFiles().filter(
-      ({ path }) => path.startsWith('runtime/') && !/errors\.ts$|\.test\.ts$/.test(path),
+      ({ path }) => /^(runtime|operator)\//.test(path) && !/errors\.ts$|\.test\.ts$/.test(path),
     )
     const tables = typescriptFiles().filter(({ path }) => path.endsWith('errors.ts'))
     const isUsed = (code: string): boolean =>

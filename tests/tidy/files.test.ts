@@ -4,10 +4,20 @@ import { isTest, readSource, repositoryFiles, typescriptFiles, withoutComments }
 /** One idea a file: above this it says so, below that it must have a reason here. */
 const linesUsual = 250
 const linesMax = 600
-const longFiles: Readonly<Record<string, string>> = {}
+const longFiles: Readonly<Record<string, string>> = {
+  'runtime/simulation/job/cluster.ts': 'the processes of one simulated job; to be parted into coordinators and slots',
+}
 
 /** Names that tools, custom or the stored layout (in golden folders) give. */
-const givenNames = new Set(['README.md', 'CHANGELOG.md', 'LICENSE', '_metadata'])
+const givenNames = new Set([
+  'README.md',
+  'CHANGELOG.md',
+  'LICENSE',
+  '_metadata',
+  'Dockerfile',
+  'Chart.yaml',
+  'NOTES.txt',
+])
 
 const files = repositoryFiles()
 const sources = typescriptFiles()
@@ -18,7 +28,9 @@ describe('files', () => {
     const wrong = files.filter((path) =>
       path
         .split('/')
-        .some((part) => !givenNames.has(part) && !/^\.?[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)*$/.test(part)),
+        .some(
+          (part) => !givenNames.has(part) && !/^[._]?[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)*$/.test(part),
+        ),
     )
     expect(wrong).toEqual([])
   })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { importsOf, isTest, typescriptFiles } from './sources.ts'
+import { importsOf, isTest, placesOf, typescriptFiles } from './sources.ts'
 
 const belowTasks = [
   'base',
@@ -33,14 +33,17 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   worker: [...belowTasks, 'task'],
   coordinator: [...belowTasks, 'task'],
   rest: [...belowTasks, 'task', 'coordinator'],
+  admin: [...belowTasks, 'task', 'coordinator'],
 }
 const everything = Object.keys(allowed)
 const outermost: Readonly<Record<string, readonly string[]>> = {
   // A mini cluster in real time, and one of a job file, stand on what local mode stands on.
   testkit: [...everything, 'local'],
   local: everything,
-  cli: [...everything, 'local'],
-  simulation: [...everything, 'local', 'testkit'],
+  supervisor: ['base'],
+  distributed: [...everything, 'local'],
+  cli: [...everything, 'local', 'distributed', 'supervisor'],
+  simulation: [...everything, 'local', 'testkit', 'distributed'],
 }
 const table = { ...allowed, ...outermost }
 
@@ -77,6 +80,57 @@ describe('imports', () => {
       .filter(({ imported }) => !imported.startsWith('crds/'))
       .map(({ file, imported }) => `${file.path} imports ${imported}`)
     expect(wrong).toEqual([])
+  })
+
+  it('of the operator are the schemas, its own, and of the runtime what both sides must agree on; the runtime knows nothing of it', () => {
+    const files = typescriptFiles().filter((file) => !isTest(file))
+    const shared = [
+      /^crds\//,
+      /^operator\//,
+      /^runtime\/(base|control)\//,
+      /^runtime\/distributed\/contract\.ts$/,
+      /^runtime\/rest\/([a-z]+-)?resources\.ts$/,
+      /^runtime\/local\/platform\/real-environment\.ts$/,
+      // The log of every process of Millrace has one form.
+      /^runtime\/distributed\/platform\/json-log\.ts$/,
+    ]
+    const own = files.filter(({ path }) => path.startsWith('operator/'))
+    const wrong = own
+      .filter(({ path }) => !/\/harness(\.ts$|\/)/.test(path))
+      .flatMap((file) => importsOf(file).map((imported) => ({ file, imported })))
+      .filter(({ imported }) => !shared.some((place) => place.test(imported)))
+    const back = files
+      .filter(({ path }) => path.startsWith('runtime/') || path.startsWith('crds/'))
+      .flatMap((file) => importsOf(file).map((imported) => ({ file, imported })))
+      .filter(({ imported }) => imported.startsWith('operator/'))
+    expect([...wrong, ...back].map(({ file, imported }) => `${file.path} imports ${imported}`)).toEqual([])
+  })
+
+  it('of decisions about a job are pure: no client, no cache, no act', () => {
+    const pure = /^operator\/(decide|upgrade|validate|status|conditions|revision)[^/]*\.ts$/
+    const inner = [pure, /^operator\/(contract|resources\/[a-z-]+)\.ts$/, /^crds\//, /^runtime\/base\/errors\.ts$/]
+    const files = typescriptFiles().filter((file) => pure.test(file.path) && !isTest(file))
+    const wrong = files
+      .flatMap((file) => importsOf(file).map((imported) => ({ file, imported })))
+      .filter(({ imported }) => !inner.some((place) => place.test(imported)))
+      .map(({ file, imported }) => `${file.path} imports ${imported}`)
+    const clocks = files.flatMap((file) =>
+      placesOf(file, /\bDate\.now\b|\bnew Date\(\s*\)|\bMath\.random\b|\bset(Timeout|Interval)\b/),
+    )
+    expect(files.length).toBeGreaterThan(10)
+    expect([...wrong, ...clocks]).toEqual([])
+  })
+
+  it('of the e2e files are not of the runtime; the ledger server shares no code with what it judges, and runs where only Node is', () => {
+    const files = typescriptFiles().filter((file) => file.path.startsWith('e2e/') && !isTest(file))
+    const inner = files.flatMap((file) => importsOf(file).filter((imported) => imported.startsWith('runtime/')))
+    // The clock that an operator in the scenario's own process is given, and the choice of a storm that its seed repeats.
+    const needed = ['runtime/local/platform/real-environment.ts', 'runtime/testkit/manual-clock.ts']
+    expect(inner.toSorted()).toEqual(needed)
+    const ledger = files.filter(({ path }) => path.startsWith('e2e/harness/ledger-'))
+    const strange = ledger.flatMap((file) => placesOf(file, /\bfrom '(?!node:|\.\/ledger-)/))
+    expect(ledger.length).toBeGreaterThan(0)
+    expect(strange).toEqual([])
   })
 
   it('of a contract are contracts, identities and names only', () => {

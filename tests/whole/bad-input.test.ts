@@ -18,14 +18,13 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { LEDGER_MAGIC } from '../../runtime/connectors/sequence.ts'
 import { decodeHead } from '../../runtime/storage/head-format.ts'
-import { fullSpeedFile } from './jobs/ledger-shape.ts'
 import type { DriverOptions } from './support/driver-contract.ts'
 import { JobProcess } from './support/job-process.ts'
-import { ledgerOf, linesOf } from './support/ledger-folder.ts'
+import { hurry, ledgerOf, linesOf } from './support/ledger-folder.ts'
 
 const jobFile = fileURLToPath(new URL('./jobs/changing-job.ts', import.meta.url))
 const perSplit = 3_000
-const size = { perSplit, ratePerSecond: 3_000 }
+const size = { perSplit, ratePerSecond: 500 }
 
 let root = ''
 let stopped = ''
@@ -43,7 +42,7 @@ afterAll(() => rmSync(root, { recursive: true, force: true }))
 function resumable(name: string): string {
   const folder = join(root, name)
   cpSync(stopped, folder, { recursive: true })
-  writeFileSync(fullSpeedFile(join(folder, 'out')), '')
+  hurry(folder)
   return folder
 }
 
@@ -79,6 +78,7 @@ async function finishesExactly(folder: string, args: Readonly<Record<string, unk
 }
 
 async function finished(process: JobProcess): Promise<void> {
+  hurry(process.folder)
   expect({ exit: await process.ended(), story: process.story() }).toMatchObject({ exit: { code: 0, signal: null } })
   expect(process.all('outcome')[0]?.kind, process.story()).toBe('finished')
 }
@@ -310,7 +310,6 @@ describe.concurrent('a disk', () => {
   it('that takes no output folder is said, and the job begins once it does', async () => {
     const folder = fresh('output is a file')
     writeFileSync(join(folder, 'out'), 'in the way')
-    writeFileSync(fullSpeedFile(join(folder, 'out')), '')
     const process = start(folder)
     expect((await process.event('restarting')).message).toMatch(/MR-N10 .*out\/entries/)
     rmSync(join(folder, 'out'))
@@ -323,7 +322,6 @@ describe.concurrent('a disk', () => {
     writeFileSync(join(folder, '.millrace'), 'in the way')
     expect((await refused(start(folder))).message).toMatch(/MR-S0[18] .*\.millrace/)
     rmSync(join(folder, '.millrace'))
-    writeFileSync(fullSpeedFile(join(folder, 'out')), '')
     await finishesExactly(folder)
   })
 

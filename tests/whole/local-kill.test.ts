@@ -1,6 +1,6 @@
 // A job in a real process with real slot threads, killed, frozen and broken in every way that one machine offers: the results stay exact.
 
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -15,9 +15,9 @@ import { realEnvironment } from '../../runtime/local/platform/real-environment.t
 import { HeadKeeper } from '../../runtime/storage/head-keeper.ts'
 import { cancel } from '../../runtime/storage/head.ts'
 import { attachLocalStores } from '../../runtime/storage/local-stores.ts'
-import { fullSpeedFile, keyOf, splits } from './jobs/ledger-shape.ts'
+import { keyOf, splits } from './jobs/ledger-shape.ts'
 import { JobProcess } from './support/job-process.ts'
-import { ledgerOf, linesOf, wrongWindows } from './support/ledger-folder.ts'
+import { hurry, ledgerOf, linesOf, wrongWindows } from './support/ledger-folder.ts'
 
 const jobFileOf = (name: string): string => fileURLToPath(new URL(`./jobs/${name}.ts`, import.meta.url))
 
@@ -33,11 +33,9 @@ interface Command {
   readonly output: string
   readonly perSplit: number
   readonly start: (failpoints?: string) => JobProcess
-  /** From their next life on, its sources give all they have. */
-  readonly hurry: () => void
 }
 
-/** Records of each split, and how many come in a second: far longer than the faults of a test take. */
+/** Records of each split, and how many come in a second until the job is to finish. */
 const slow = { perSplit: 20_000, ratePerSecond: 2_000 }
 
 /** The same command, as often as `start` is called. */
@@ -55,7 +53,7 @@ function command(
   const start = (failpoints = ''): JobProcess =>
     new JobProcess({ jobFile: jobFileOf(job), folder, name: 'ledger', args, failpoints })
   const output = job === 'ledger-job' ? join(out, 'ledger') : out
-  return { folder, output, perSplit: size.perSplit, start, hurry: () => writeFileSync(fullSpeedFile(out), '') }
+  return { folder, output, perSplit: size.perSplit, start }
 }
 
 function expectExact({ output, perSplit }: Pick<Command, 'output' | 'perSplit'>): void {
@@ -70,6 +68,7 @@ function expectExactLedger(ran: Command): void {
 }
 
 async function finish(process: JobProcess): Promise<void> {
+  hurry(process.folder)
   const exit = await process.ended()
   expect({ exit, outcome: process.all('outcome')[0]?.kind, story: process.story() }).toMatchObject({
     exit: { code: 0, signal: null },
@@ -119,7 +118,6 @@ describe.concurrent('a local job whose process is killed is exact', () => {
       midway('sink.commit.after', 7, 1),
       midway('task.restore', 2, 0),
     ])
-    job.hurry()
     await finish(job.start())
     expectExactLedger(job)
   })
@@ -137,13 +135,13 @@ describe.concurrent('a local job whose process is killed is exact', () => {
       midway('coordinator.discard.before', 3, 1),
       midway('coordinator.discard.after', 3, 1),
     ])
-    job.hurry()
     await finish(job.start())
     expectExactLedger(job)
   })
 
   it('after a SIGKILL at each step of its end', async () => {
     const job = command('end', { perSplit: 500, ratePerSecond: 20_000 })
+    hurry(job.folder)
     await killAtEach(job, [
       { at: 'task.finish', time: 1, completed: 0 },
       { at: 'task.close', time: 1, completed: 0 },
@@ -170,7 +168,6 @@ describe.concurrent('a local job whose threads fail is exact', () => {
       const completed = process.all('checkpoint').length
       await process.event('running', life)
       await process.event('checkpoint', completed + 1 + (life % 2))
-      if (life === terminations) job.hurry()
       process.order({ type: 'terminate' })
       expect((await process.event('terminated', life)).slot).toBeDefined()
       await process.event('restarting', life)
@@ -183,6 +180,8 @@ describe.concurrent('a local job whose threads fail is exact', () => {
   it("after errors of the job's own code: in map, open, close, at a barrier, in a promise and in a timer that nobody owns", async () => {
     const job = command('faults', { perSplit: 2_500, ratePerSecond: 5_000 })
     const process = job.start()
+    // All but the one that is met at the end.
+    await process.event('restarting', 5)
     await finish(process)
     const met = readdirSync(join(job.folder, 'faults')).toSorted()
     expect(met).toEqual(['close', 'map', 'open', 'rejection', 'snapshot', 'timer'])
@@ -230,7 +229,6 @@ describe.concurrent('a local job whose process is interrupted is exact', () => {
     const job = command('twice', slow)
     const first = job.start()
     await first.event('checkpoint', 2)
-    job.hurry()
     const second = job.start()
     expect(await first.ended()).toEqual({ code: 0, signal: null })
     expect(first.all('outcome')[0]?.kind, first.story()).toBe('fenced')
@@ -241,6 +239,7 @@ describe.concurrent('a local job whose process is interrupted is exact', () => {
 
   it('when the same command is given twice at the same moment: one of them runs it', async () => {
     const job = command('twins', { perSplit: 2_000, ratePerSecond: 3_000 })
+    hurry(job.folder)
     const twins = [job.start(), job.start()]
     for (const twin of twins) expect(await twin.ended(), twin.story()).toEqual({ code: 0, signal: null })
     const kinds = twins.map((twin) => String(twin.all('outcome')[0]?.kind))
@@ -256,7 +255,6 @@ describe.concurrent('a local job whose process is interrupted is exact', () => {
     first.order({ type: 'suspend' })
     expect(await first.ended()).toEqual({ code: 0, signal: null })
     expect(first.all('outcome')[0]?.kind).toBe('suspended')
-    job.hurry()
     const second = job.start()
     await finish(second)
     expect(second.all('began')[0]?.start).toBe(2)
@@ -275,7 +273,6 @@ describe.concurrent('a local job whose process is interrupted is exact', () => {
     )
     expect(waiting.filter((path) => existsSync(join(job.output, path))).length).toBeGreaterThan(0)
 
-    job.hurry()
     const next = job.start()
     await finish(next)
     expect(next.all('began').map((began) => began.job)).toEqual(['ledger.2'])

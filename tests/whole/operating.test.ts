@@ -60,7 +60,7 @@ describe('a running job', () => {
 
       const checkpoints = await ask('checkpoints', 'counting', '--trigger', '--json')
       const shown = JSON.parse(checkpoints.stdout) as CheckpointsResource
-      expect(shown.completed.at(-1)?.subtasks.map(({ vertex }) => vertex)).toContain('numbers')
+      expect(shown.completed.at(-1)?.subtasks?.map(({ vertex }) => vertex)).toContain('numbers')
       expect(shown.retained.length).toBeGreaterThan(0)
 
       const savepoint = await ask('savepoint', 'counting', '--request', 'first', '--to', 'kept/one')
@@ -96,6 +96,27 @@ describe('a running job', () => {
       expect(new Set(forked).size).toBe(forked.length)
       expect(forked.at(-1)).toBe(count - 1)
       expect(forked.length).toBeLessThan(count)
+    })
+  })
+
+  it('goes on at another size in the same start, and is listed; nothing is lost or doubled', async () => {
+    await whileCounting(async ({ folder, run, ask }) => {
+      const rescaled = await ask('rescale', 'counting', '--parallelism', '3', '--request', 'three')
+      expect(rescaled, rescaled.stderr).toMatchObject({ exitCode: 0, stdout: '' })
+      expect(rescaled.stderr).toMatch(/^counting goes on at parallelism 3 from checkpoint \d+\.\n$/)
+      expect(await ask('rescale', 'counting', '--parallelism', '3', '--request', 'three')).toEqual(rescaled)
+      const other = await ask('rescale', 'counting', '--parallelism', '2', '--request', 'three')
+      expect(other.stderr).toMatch(/^MR-L33 .*MR-H05 /)
+      const many = await ask('rescale', 'counting', '--parallelism', '1000')
+      expect(many.stderr).toMatch(/^MR-L33 .*MR-H03 .*more than the max parallelism/)
+      await run.until(async () => {
+        const { process } = JSON.parse((await ask('status', 'counting', '--json')).stdout) as JobReport
+        return process.kind === 'running' && process.job.state === 'running' && process.subtasks.length === 3
+      })
+      expect((await ask('list')).stdout).toMatch(/^counting +running +1 +0 +checkpoint \d+$/m)
+      expect(await ask('stop', 'counting')).toMatchObject({ exitCode: 0 })
+      await run.ended
+      await expectExactRest(folder)
     })
   })
 

@@ -1,16 +1,15 @@
 // A job that reads two streams in every way there is, in real processes that are killed: its results are those of loops over the input.
 
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { FailpointName } from '../../runtime/base/failpoints.ts'
-import { fullSpeedFile } from './jobs/ledger-shape.ts'
 import { leftKey, nearMs, numberOf, rightKey, rulesCount, splits, stepMs, windowMs } from './jobs/two-streams-shape.ts'
 import type { Numbered } from './jobs/two-streams-shape.ts'
 import { JobProcess } from './support/job-process.ts'
-import { linesOf } from './support/ledger-folder.ts'
+import { hurry, linesOf } from './support/ledger-folder.ts'
 
 const perSplit = 2_000
 
@@ -40,7 +39,7 @@ describe('a local job that connects and joins two streams', () => {
     const args = { output, perSplit, ratePerSecond: 200 }
     const jobFile = fileURLToPath(new URL('./jobs/two-streams-job.ts', import.meta.url))
     for (const { parallelism, kill } of lives) {
-      if (kill === undefined) writeFileSync(fullSpeedFile(output), '')
+      if (kill === undefined) hurry(folder)
       const failpoints = kill === undefined ? '' : `${kill.at}:kill:${kill.time}`
       const process = new JobProcess({ jobFile, folder, name: 'two', args, parallelism, failpoints })
       const exit = await process.ended()

@@ -3,7 +3,7 @@
 
 import { flushCompileCache } from 'node:module'
 import { isMainThread, parentPort } from 'node:worker_threads'
-import { InvariantError, MillraceError, invariant } from '../../base/errors.ts'
+import { invariant } from '../../base/errors.ts'
 import { SnapshotDownloader } from '../../checkpoint/snapshot-reader.ts'
 import { SnapshotUploader } from '../../checkpoint/snapshot-writer.ts'
 import type { FromSlot, ToSlot } from '../../control/contract.ts'
@@ -13,13 +13,14 @@ import { ForeignFiles } from '../../storage/foreign-files.ts'
 import { attachLocalStores } from '../../storage/local-stores.ts'
 import { serializeError } from '../../control/serialized-error.ts'
 import { Slot } from '../../worker/slot.ts'
-import { localError } from '../errors.ts'
 import { loadJob } from '../job-module.ts'
 import { plannedFailpoints } from '../failpoint-plan.ts'
 import { NodeFiles } from './node-files.ts'
 import { realEnvironment } from './real-environment.ts'
+import type { FromThread } from './runtime-thread.ts'
+import { failOnStrayErrors } from './stray-errors.ts'
 import { ThreadTransport } from './thread-transport.ts'
-import type { FromThread, PeerMessage, SlotSetup } from './slot-setup.ts'
+import type { PeerMessage, SlotSetup } from './slot-setup.ts'
 
 invariant(!isMainThread && parentPort !== null, 'slot-main runs in a thread of its own')
 const parent = parentPort
@@ -65,24 +66,10 @@ async function main(setup: SlotSetup): Promise<void> {
     })
     // A process that is killed writes nothing down at its end.
     flushCompileCache()
-    // A promise that nobody awaits leaves the thread in a state that nobody knows: it goes, with every subtask in it.
-    process.on('unhandledRejection', (reason) =>
-      slot.fail(strayError('A promise that nobody awaits was rejected', reason)),
-    )
-    process.on('uncaughtException', (error) => slot.fail(strayError('A timer or event handler threw', error)))
+    failOnStrayErrors(slot)
   } catch (error) {
     control.send({ type: 'failed', task: undefined, attempt: undefined, error: serializeError(error) })
   }
-}
-
-function strayError(what: string, cause: unknown): Error {
-  // Our own errors say enough, and a broken invariant stays one.
-  if (cause instanceof MillraceError || cause instanceof InvariantError) return cause
-  return localError(
-    'MR-L02',
-    `${what}: ${cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause)}.`,
-    cause,
-  )
 }
 
 function say(message: FromThread): void {

@@ -1,4 +1,4 @@
-// What a slot's thread is told and tells, besides what goes over its control port. Structured-cloneable.
+// What a slot's thread is told, besides what goes over its control port. Structured-cloneable.
 
 import type { MessagePort } from 'node:worker_threads'
 import type { JobId, SlotId } from '../../base/ids.ts'
@@ -29,13 +29,3 @@ export interface SlotSetup {
 export type PeerMessage =
   | { readonly type: 'peer'; readonly slot: SlotId; readonly port: MessagePort }
   | { readonly type: 'gone'; readonly slot: SlotId }
-
-export type FromThread =
-  /** The runtime is loaded. */
-  | { readonly type: 'ready' }
-  | {
-      readonly type: 'log'
-      readonly level: 'debug' | 'info' | 'warn' | 'error'
-      readonly message: string
-      readonly fields: Readonly<Record<string, unknown>> | undefined
-    }

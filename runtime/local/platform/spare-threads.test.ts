@@ -27,12 +27,13 @@ class Thread {
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-function subject(slotCount: number) {
+function subject(slotCount: number, earlyCount = 0) {
   const clock = new ManualClock()
-  const threads: Thread[] = []
+  const threads: Thread[] = Array.from({ length: earlyCount }, () => new Thread())
   const spares = new SpareThreads({
     clock,
     slotCount,
+    early: [...threads],
     start: () => {
       const thread = new Thread()
       threads.push(thread)
@@ -102,6 +103,18 @@ describe('spare threads', () => {
     clock.advance(quietBeforeSparesMs)
     for (let index = 1; index < threads.length; index++) await threads[index]!.load()
     expect(threads).toHaveLength(1 + sparesMax)
+  })
+
+  it('begin with those that were started early; of these too many end', async () => {
+    const { clock, threads, take } = subject(2, 5)
+    expect(threads.map(({ ended }) => ended)).toEqual([false, false, false, false, true])
+    expect([take(), take()]).toEqual([0, 1])
+    clock.advance(quietBeforeSparesMs)
+    expect(threads).toHaveLength(5)
+    await threads[2]!.die()
+    clock.advance(quietBeforeSparesMs)
+    expect(threads).toHaveLength(6)
+    expect([take(), take()]).toEqual([3, 5])
   })
 
   it('end when the job does, and none is started after that', async () => {

@@ -18,6 +18,8 @@ export interface SpareThreadsOptions<Thread extends SpareThread> {
   readonly clock: Clock
   readonly slotCount: number
   readonly start: () => Thread
+  /** Started before anybody knew how many slots there are; they are this one's now, and those that are too many end. */
+  readonly early?: readonly Thread[] | undefined
 }
 
 export class SpareThreads<Thread extends SpareThread> {
@@ -28,6 +30,10 @@ export class SpareThreads<Thread extends SpareThread> {
 
   constructor(options: SpareThreadsOptions<Thread>) {
     this.#options = options
+    const { early = [], slotCount } = options
+    const most = slotCount + this.#most
+    for (const thread of early.slice(0, most)) this.#keep(thread)
+    for (const thread of early.slice(most)) void thread.end()
   }
 
   /** The one that has waited longest, or else a new one. More are started once it has been quiet again. */
@@ -50,12 +56,20 @@ export class SpareThreads<Thread extends SpareThread> {
     this.#quiet = this.#options.clock.timer(quietBeforeSparesMs, () => this.#fill())
   }
 
+  get #most(): number {
+    return Math.min(this.#options.slotCount, sparesMax)
+  }
+
   /** One after the other: the job has the processors. */
   #fill(): void {
-    if (this.#closed || this.#spares.length >= Math.min(this.#options.slotCount, sparesMax)) return
+    if (this.#closed || this.#spares.length >= this.#most) return
     const spare = this.#options.start()
-    this.#spares.push(spare)
+    this.#keep(spare)
     void spare.ready.then(() => this.#spares.includes(spare) && this.#fill())
+  }
+
+  #keep(spare: Thread): void {
+    this.#spares.push(spare)
     void spare.exited.then(() => {
       const index = this.#spares.indexOf(spare)
       if (index < 0) return

@@ -3,10 +3,13 @@
 import { flushCompileCache } from 'node:module'
 import { MessageChannel } from 'node:worker_threads'
 import type { Worker } from 'node:worker_threads'
+import { within } from '../../base/deadline.ts'
 import type { Environment } from '../../base/environment.ts'
 import type { SlotId } from '../../base/ids.ts'
-import type { ControlLink, FromSlot, SlotProvider, ToSlot } from '../../control/contract.ts'
+import { THREAD_END_MS_MAX } from '../../control/contract.ts'
+import type { ControlLink, FromSlot, SlotProvider, SlotStart, ToSlot } from '../../control/contract.ts'
 import { createDirectLink } from '../../control/direct-link.ts'
+import { localError } from '../errors.ts'
 import type { LogSink } from './real-environment.ts'
 import type { SlotSetup } from './slot-setup.ts'
 import { SlotThread } from './slot-thread.ts'
@@ -17,6 +20,10 @@ export interface ThreadSlotsOptions {
   readonly setup: Omit<SlotSetup, 'slot' | 'control'>
   readonly environment: Environment
   readonly log: LogSink
+  /** Of startEarlyThreads. */
+  readonly early?: readonly SlotThread[] | undefined
+  /** Ends this process, whatever its threads do; default: SIGKILL. */
+  readonly kill?: () => void
 }
 
 export class ThreadSlots implements SlotProvider {
@@ -26,11 +33,13 @@ export class ThreadSlots implements SlotProvider {
 
   constructor(options: ThreadSlotsOptions) {
     this.#options = options
-    const { environment, log, setup } = options
+    const { environment, log, setup, early } = options
+    for (const thread of early ?? []) thread.logTo(log)
     this.#spares = new SpareThreads({
       clock: environment.clock,
       slotCount: setup.slotCount,
       start: () => new SlotThread(log),
+      early,
     })
   }
 
@@ -39,9 +48,10 @@ export class ThreadSlots implements SlotProvider {
     return new Map([...this.#running].map(([slot, { worker }]) => [slot, worker]))
   }
 
-  start(slot: SlotId): ControlLink<ToSlot, FromSlot> {
+  start(slot: SlotId, { parallelism }: SlotStart): ControlLink<ToSlot, FromSlot> {
     const thread = this.#spares.take()
-    const control = thread.become({ ...this.#options.setup, slot })
+    const { setup } = this.#options
+    const control = thread.become({ ...setup, parallelism: parallelism ?? setup.parallelism, slot })
     void thread.exited.then(() => {
       this.#running.delete(slot)
       for (const other of this.#running.values()) other.tell({ type: 'gone', slot })
@@ -55,8 +65,18 @@ export class ThreadSlots implements SlotProvider {
     return createDirectLink<ToSlot, FromSlot>(control)
   }
 
+  /** Rejects with MR-L04 if the process outlives that. */
   async terminate(slot: SlotId): Promise<void> {
-    await this.#running.get(slot)?.end()
+    const thread = this.#running.get(slot)
+    if (thread === undefined) return
+    const { environment, log, kill = killProcess } = this.#options
+    const late = (): Error => {
+      const error = localError('MR-L04', `Slot ${slot} was asked to end ${THREAD_END_MS_MAX / 1000} s ago.`)
+      log('error', error.message, undefined)
+      kill()
+      return error
+    }
+    await within(environment.clock, THREAD_END_MS_MAX, thread.end(), late)
   }
 
   close(): Promise<void> {
@@ -70,4 +90,8 @@ export class ThreadSlots implements SlotProvider {
       other.tell({ type: 'peer', slot, port: port2 })
     }
   }
+}
+
+function killProcess(): void {
+  process.kill(process.pid, 'SIGKILL')
 }

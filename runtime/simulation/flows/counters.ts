@@ -72,6 +72,19 @@ function connect({ halves, shape }: FlowInputs): OperatorStream<Entry> {
     )
 }
 
+/** The count of a record is its number: no state is kept, and nothing exchanged. */
+export const pipes: Flow = {
+  ...counted,
+  build: ({ all, shape }) =>
+    all().map(
+      (value) => {
+        checkMagic(value)
+        return { ...value, key: keyOf(shape, value.split, value.n), count: value.n + 1 }
+      },
+      { schema: entrySchema },
+    ),
+}
+
 /** Longer than any run. */
 const longMs = 30 * 86_400_000
 const shortMs = 20
@@ -121,7 +134,7 @@ function answered({ all, shape, environment }: FlowInputs): Stream<Numbered> {
     .parallelism(shape.parallelism.source)
 }
 
-export function judgeCounts(facts: Facts, entries: readonly LedgerEntry[]): string[] {
+function judgeCounts(facts: Facts, entries: readonly LedgerEntry[]): string[] {
   const { shape, readOf, mayRepeat } = facts
   const report = checkLedger([...countsBefore(facts), ...entries.filter((entry) => belongs(entry, facts))], {
     splits: shape.splits,

@@ -61,7 +61,8 @@ export interface Flow {
 
 /** The key of a record where a count or a window is kept. */
 export function keyOf(shape: JobShape, split: number, n: number): string {
-  if (shape.flow === 'event timers' || shape.flow === 'processing timers') return `split ${split}`
+  if (shape.flow === 'event timers' || shape.flow === 'processing timers' || shape.flow === 'pipes')
+    return `split ${split}`
   return `key ${(split * 5 + n) % shape.keys}`
 }
 

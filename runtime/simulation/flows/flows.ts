@@ -2,7 +2,7 @@
 
 import type { FlowName } from '../job/shape.ts'
 import type { Flow } from './flow.ts'
-import { asynchronous, connected, counter, timeToLive } from './counters.ts'
+import { asynchronous, connected, counter, pipes, timeToLive } from './counters.ts'
 import { countWindows, processingWindows, sessions } from './other-windows.ts'
 import { eventTimers, processingTimers } from './timers.ts'
 import { broadcast, coGroups, intervalJoin, windowJoin } from './two-streams.ts'
@@ -25,4 +25,5 @@ export const flows: Readonly<Record<FlowName, Flow>> = {
   coGroups,
   'window join': windowJoin,
   'interval join': intervalJoin,
+  pipes,
 }

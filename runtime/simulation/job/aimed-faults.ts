@@ -27,6 +27,8 @@ export class AimedFaults {
     // Between a savepoint and the next checkpoint: what it holds is neither committed by it nor what the job goes on from.
     if (shape.savepoints > 0 && this.#random.chance(0.6))
       this.#killAfterSavepoint(1 + this.#random.below(shape.savepoints))
+    const moves = world.random.split('moves')
+    if (moves.chance(0.2)) this.#at(moves.between(500, 8_000), 'move', () => this.#cluster.move())
     if (this.#random.chance(0.2))
       this.#at(this.#random.between(500, 8_000), 'second coordinator', () => this.#cluster.startAnother())
   }

@@ -8,7 +8,7 @@ import type { Ending, FlowName, JobShape, Parallelism } from './shape.ts'
 /** How often each is drawn. */
 const weights: Readonly<Record<FlowName, number>> = {
   counter: 6,
-  regions: 2,
+  regions: 3,
   windows: 3,
   'idle windows': 2,
   'event timers': 3,
@@ -23,6 +23,7 @@ const weights: Readonly<Record<FlowName, number>> = {
   coGroups: 1,
   'window join': 1,
   'interval join': 1,
+  pipes: 4,
 }
 
 const names = (Object.keys(weights) as FlowName[]).flatMap((name) => Array<FlowName>(weights[name]).fill(name))
@@ -42,9 +43,82 @@ const manySplits = [8, 12]
 
 export function drawShape(random: SeededRandom): JobShape {
   const flow = random.pick(names)
+  const shape = drawTrial(drawKind(flow, random), random)
+  return shape.trial === undefined && dealtFlows.has(flow) && random.chance(0.5) ? dealt(shape, random) : shape
+}
+
+/** Event time does not wait for splits that are yet to be dealt. */
+const dealtFlows: ReadonlySet<FlowName> = new Set<FlowName>(['counter', 'regions', 'pipes', 'asynchronous'])
+
+function dealt(shape: JobShape, random: SeededRandom): JobShape {
+  if (isEndless(shape) || shape.sudden) return shape
+  const splits = random.pick([4, 8, 12])
+  return { ...shape, dealt: true, splits, perSplit: 8 + random.below(20) }
+}
+
+/** Whoever is spared everything else must show that nothing restarts. */
+function drawTrial(shape: JobShape, random: SeededRandom): JobShape {
+  const { ending, sudden } = shape
+  if (shape.trial !== undefined || sudden || ending === 'stopped' || ending === 'drained' || !random.chance(0.15))
+    return shape
+  const trial = random.pick(['lost coordinators', 'lost coordinators', 'outage', 'long outage'] as const)
+  const silent = trial === 'long outage' && ending === 'bounded' && random.split('silent').chance(0.5)
+  return { ...spared(shape), trial, ...(silent && { checkpointIntervalMs: undefined }) }
+}
+
+function drawKind(flow: FlowName, random: SeededRandom): JobShape {
   const shape = drawAny(flow, random)
+  if (flow === 'pipes') {
+    const straight = piped(shape, random)
+    return random.chance(0.3) ? givenUp(straight, random) : straight
+  }
   if (flow === 'windows' && random.chance(0.6)) return skewed(shape, random)
   return flow === 'event timers' && random.chance(0.5) ? overdue(shape, random) : shape
+}
+
+/** At one parallelism, so that each record goes straight on. */
+function piped(shape: JobShape, random: SeededRandom): JobShape {
+  const even = (parallelism: number): Parallelism => ({ source: parallelism, keyed: parallelism, sink: parallelism })
+  const size = random.pick([2, 3])
+  return {
+    ...shape,
+    wiring: 'straight',
+    splits: random.pick([size, 2 * size, 8]),
+    parallelism: even(size),
+    rescaled: shape.rescaled === undefined ? undefined : even(size === 2 ? 3 : 2),
+    copied: shape.copied === undefined ? undefined : even(shape.copied.source),
+    failover: 'region',
+    checkpointIntervalMs: random.pick([250, 600, 1_500]),
+  }
+}
+
+/** It reads all the while, and completes checkpoints. */
+function givenUp(shape: JobShape, random: SeededRandom): JobShape {
+  return {
+    ...spared(shape),
+    trial: 'given up',
+    ending: random.pick(['bounded', 'quiet', 'cut']),
+    sudden: false,
+    apart: false,
+    perSplit: 150,
+    padBytes: 0,
+    slowTurnMs: undefined,
+    ratePerSecond: 10 * shape.splits,
+    checkpointIntervalMs: random.pick([250, 600]),
+    checkpointTimeoutMs: 10_000,
+  }
+}
+
+/** Its own end is no fault; nor may anything but what is tried be one. */
+function spared(shape: JobShape): JobShape {
+  return {
+    ...shape,
+    rescaled: undefined,
+    copied: undefined,
+    savepoints: 0,
+    tolerableFailures: Infinity,
+    channelDeadlineMs: 120_000,
+  }
 }
 
 /** Timers for a time long past, which fire when event time next moves: a snapshot finds some of them waiting. One source is slow, and time with it. */
@@ -114,6 +188,8 @@ function drawAny(flow: FlowName, random: SeededRandom): JobShape {
     sudden,
     wiring,
     mode: flow === 'counter' || flow === 'connected' ? modeOf(random) : 'exactly-once',
+    dealt: false,
+    trial: undefined,
     splits,
     perSplit: perSplitOf(splits, { inFlight, sudden }, random),
     keys: 2 + random.below(8),
@@ -130,7 +206,7 @@ function drawAny(flow: FlowName, random: SeededRandom): JobShape {
     parallelism: rescaled?.before ?? parallelism,
     rescaled: rescaled?.after,
     rescaledAtMs: random.between(300, 5_000),
-    rescaledBy: random.pick(['suspend', 'stop'] as const),
+    rescaledBy: random.pick(['suspend', 'stop', 'place'] as const),
     ...drawSavepoints(flow, ending, random),
     // Else the sources would be as slow as what they feed. Seven of everything would be a crowd.
     apart: sudden || (rescaled?.large !== true && random.chance(0.5)),
@@ -144,7 +220,8 @@ function drawAny(flow: FlowName, random: SeededRandom): JobShape {
     checkpointIntervalMs: sudden ? 100 : random.pick([100, 250, 600]),
     // An aligned checkpoint waits until what is buffered was worked through.
     checkpointTimeoutMs: slowTurnMs === undefined ? random.pick([3_000, 10_000]) : 30_000,
-    tolerableFailures: random.pick([Infinity, Infinity, Infinity, 2, 0]),
+    // What takes longer to work through than a checkpoint may take would begin again and again.
+    tolerableFailures: Math.max(random.pick([Infinity, Infinity, Infinity, 2, 0]), sudden ? Infinity : 0),
     onCancellation: random.pick(['retain', 'delete'] as const),
     minPauseMs: random.pick([0, 0, 100]),
     retained: 1 + random.below(3),
@@ -222,6 +299,7 @@ function drawSinks(
   if (flow === 'regions') return none
   const ended = flows[flow].immediate && (ending === 'stopped' || ending === 'drained')
   if (ended && random.chance(0.5)) return { ...none, witness: true }
+  if (flows[flow].immediate && random.chance(0.3)) return { ...none, witness: true }
   if (random.chance(0.1)) return { ...none, slowSink: true }
   return ending !== 'cancelled' && random.chance(0.1) ? { ...none, files: true } : none
 }

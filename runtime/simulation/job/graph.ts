@@ -147,7 +147,11 @@ function source(
     onOpen: (split, callback) => gate.onOpen(first + split, callback),
   }
   const numbered = shape.flow === 'idle windows' ? uneven : even
-  const held = heldSource(numbered, { countOf: (split) => recordsOf(shape, first + split), gate: ofJob })
+  const held = heldSource(numbered, {
+    countOf: (split) => recordsOf(shape, first + split),
+    gate: ofJob,
+    dealt: shape.dealt ? splits : undefined,
+  })
   const watermarks =
     shape.idleAfterMs === undefined
       ? monotonic<SequenceRecord>()

@@ -12,6 +12,8 @@ export class HeadHistory implements HeadStore {
   /** The newest HEAD. */
   newest: Head | undefined
   swaps = 0
+  /** HEAD has changed; who did it does not know yet. */
+  onSwap: (() => void) | undefined
   readonly #truth: HeadStore
   readonly #writers = new Set<string>()
   readonly #triggered = new Map<number, number>()
@@ -47,6 +49,7 @@ export class HeadHistory implements HeadStore {
     const before = this.newest
     this.newest = head
     this.swaps++
+    this.onSwap?.()
     if (this.#writers.has(head.writer)) this.#fail(`two HEADs have the writer ${head.writer}`)
     this.#writers.add(head.writer)
     for (const ref of head.retained) this.#recordCompleted(ref)

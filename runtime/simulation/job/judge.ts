@@ -21,9 +21,13 @@ export function longestPrefix(shape: JobShape, entries: readonly LedgerEntry[]):
 }
 
 /** Whether an at-least-once job may have repeated records: something went back to a checkpoint. Savepoints are exact. */
-export function mayRepeat({ shape, restarts, starts, history }: JobCluster): boolean {
-  if (shape.mode === 'exactly-once') return false
-  const undisturbed = restarts === 0 && history.incarnations === starts
+export function mayRepeat(cluster: JobCluster): boolean {
+  return cluster.shape.mode !== 'exactly-once' && wentBack(cluster)
+}
+
+/** Whether anything began again from a restore point that lay behind what had come out. */
+export function wentBack({ shape, starts, undisturbed }: JobCluster): boolean {
+  // What runs on under another coordinator, or stops behind a checkpoint for another size, repeats nothing.
   return !(undisturbed && (starts === 1 || shape.rescaledBy === 'stop'))
 }
 

@@ -2,7 +2,8 @@
 
 /**
  * counter: how many records of each key. regions: two counters that share nothing. windows: sums of tumbling windows; idle windows:
- * one split falls silent for good. event timers, processing timers: one for each record. The others are named for what they use.
+ * one split falls silent for good. event timers, processing timers: one for each record. pipes: nothing is exchanged, and
+ * each subtask of the source has a region of its own. The others are named for what they use.
  */
 export type FlowName =
   | 'counter'
@@ -21,6 +22,7 @@ export type FlowName =
   | 'coGroups'
   | 'window join'
   | 'interval join'
+  | 'pipes'
 
 /**
  * bounded: splits end, some of them early, and the job finishes. quiet: splits hold no more records but do not end; the job is suspended
@@ -44,6 +46,15 @@ export interface JobShape {
   /** union: two sources, half of the splits each. rebalance: records of a split go different ways to the keyed operator. */
   readonly wiring: 'straight' | 'rebalance' | 'union'
   readonly mode: 'exactly-once' | 'at-least-once'
+  /** Splits are given out one by one; else a reader gets its share at once. */
+  readonly dealt: boolean
+  /**
+   * All that befalls this job; undefined: whatever there is. lost coordinators: they die while the job runs, and nothing may restart. outage:
+   * the network's servers are away for less than any deadline, and nothing may restart; long outage: for longer, and all is exact again. Some of those
+   * take no checkpoints: the coordinator then has nothing to say to anybody, and waits for nobody's answer.
+   * given up: a worker cannot be reached while others do its work, and is all that the next coordinator finds.
+   */
+  readonly trial: 'lost coordinators' | 'outage' | 'long outage' | 'given up' | undefined
   readonly splits: number
   readonly perSplit: number
   readonly keys: number
@@ -68,7 +79,8 @@ export interface JobShape {
   /** Not before, virtual ms. */
   readonly rescaledAtMs: number
   /** How the first start ends for it: suspended, so from its checkpoint, or stopped with a savepoint. */
-  readonly rescaledBy: 'suspend' | 'stop'
+  /** place: in the same start, behind a checkpoint. */
+  readonly rescaledBy: 'suspend' | 'stop' | 'place'
   /** Savepoints asked for while the job runs. */
   readonly savepoints: number
   /** Of another job that begins at the first of them while this one goes on; undefined: there is none. */
@@ -91,7 +103,7 @@ export interface JobShape {
   readonly creditBytes: number | undefined
   /** Some slots take so long for each record, ms, that others wait for them; undefined: none does. */
   readonly slowTurnMs: number | undefined
-  readonly checkpointIntervalMs: number
+  readonly checkpointIntervalMs: number | undefined
   readonly checkpointTimeoutMs: number
   readonly tolerableFailures: number
   readonly onCancellation: 'retain' | 'delete'

@@ -10,13 +10,13 @@ import type { SeededRandom } from '../random.ts'
 import type { World } from '../world.ts'
 import { JobCluster } from './cluster.ts'
 import type { Origin } from './cluster.ts'
-import { entriesInFiles, judgeCancelled, judgeStore, longestPrefix, mayRepeat } from './judge.ts'
+import { entriesInFiles, judgeCancelled, judgeStore, longestPrefix, mayRepeat, wentBack } from './judge.ts'
 import { readCut, readSavepoint } from './savepoint-cut.ts'
 import type { SavepointCut } from './savepoint-cut.ts'
 import { recordsOf, sourceOf } from './shape.ts'
 import type { JobShape } from './shape.ts'
 
-/** Completed checkpoints before the last split may end: what is restored must have been checkpointed. */
+/** Completed checkpoints before the last split may end, if it takes any: what is restored must have been checkpointed. */
 const checkpointsMin = 2
 /** How often it is looked whether the job may end now, virtual ms. */
 const lookMs = 200
@@ -59,7 +59,7 @@ export class SimulatedJob {
   }
 
   get enoughCheckpoints(): boolean {
-    return this.cluster.history.completed.size >= checkpointsMin
+    return this.shape.checkpointIntervalMs === undefined || this.cluster.history.completed.size >= checkpointsMin
   }
 
   get hasCheckpoint(): boolean {
@@ -99,8 +99,13 @@ export class SimulatedJob {
     for (const [index, { entries }] of cluster.ledgers.entries()) {
       const facts = this.#facts(shape.flow === 'regions' ? index : 0, cut, entries)
       failures.push(...flows[shape.flow].judge(facts, entries))
-      if (shape.witness && cut !== undefined) failures.push(...cluster.witness.judge(facts.readOf))
+      if (shape.witness && cut !== undefined && shape.ending !== 'cut')
+        failures.push(...cluster.witness.judge(facts.readOf))
     }
+    if (!wentBack(cluster)) failures.push(...cluster.witness.judgeRepeats())
+    const spared = shape.trial === 'lost coordinators' || shape.trial === 'outage'
+    if (spared && !cluster.undisturbed)
+      failures.push(`Subtasks were restarted, and all that happened was: ${shape.trial}.`)
     if (shape.files) failures.push(...(await this.#judgeFiles(cut)))
     return failures
   }
@@ -115,7 +120,8 @@ export class SimulatedJob {
     for (const savepoint of savepoints.values()) failures.push(...(await judgeSavepoint(savepoint, cluster)))
     if (head?.end.kind === 'cancelled' && shape.onCancellation === 'delete' && this.#finishing)
       failures.push(...(await judgeCancelled(head, history.completed.values(), objects)))
-    const least = shape.sudden || cluster.origin !== undefined ? 1 : checkpointsMin
+    const once = shape.sudden || shape.checkpointIntervalMs === undefined || cluster.origin !== undefined
+    const least = once ? 1 : checkpointsMin
     if (history.completed.size < least) failures.push(`Only ${history.completed.size} checkpoints completed.`)
     return failures
   }
@@ -159,7 +165,7 @@ export class SimulatedJob {
 
   /** Not before something is there to go on from. */
   get #mayRescale(): boolean {
-    if (this.#rescaled === undefined || this.cluster.starts > 1 || this.#world.nowMs < this.shape.rescaledAtMs)
+    if (this.#rescaled === undefined || this.cluster.rescaled || this.#world.nowMs < this.shape.rescaledAtMs)
       return false
     // From where event time has ended nothing goes on.
     return !this.#draining && this.cluster.history.completed.size > 0

@@ -1,28 +1,26 @@
 // Slots as simulated processes, for one coordinator: started on machines of the seed's choice, linked over the network, ended on the
-// coordinator's word or, where nobody can reach them, not at all.
+// coordinator's word or, where nobody can reach them, not at all. They end with their coordinator; for those that outlive it see workers.ts.
 
-import type { Incarnation, SlotId } from '../../base/ids.ts'
-import { createLink } from '../../control/link.ts'
-import type { ControlLink, FromSlot, SlotProvider, ToSlot } from '../../control/contract.ts'
+import type { SlotId } from '../../base/ids.ts'
+import type { ControlLink, FromSlot, SlotProvider, SlotStart, ToSlot } from '../../control/contract.ts'
 import type { SimProcess } from '../process.ts'
 import type { SeededRandom } from '../random.ts'
 
 export interface SimSlotsOptions {
   readonly coordinator: SimProcess
   readonly random: SeededRandom
-  readonly linkDeadlineMs: number
   /** The chance that a slot which is to be ended cannot be reached: it goes on until its control link is lost. */
   readonly zombies: number
   /** How long the end of a slot's process stays unknown to the coordinator, ms: a reset connection, or missed heartbeats. */
   readonly lossNoticeMs: () => number
   /** A process for a slot; it begins to run in a later step. */
-  readonly spawn: (slot: SlotId, coordinator: SimProcess) => SlotPlace
-  readonly onTrigger: (id: number, incarnation: Incarnation) => void
+  readonly spawn: (slot: SlotId, start: SlotStart) => SpawnedSlot
 }
 
-export interface SlotPlace {
+export interface SpawnedSlot {
   readonly process: SimProcess
-  readonly connect: (coordinator: SimProcess) => ReturnType<typeof createLink<ToSlot, FromSlot>>
+  /** The coordinator's end. */
+  readonly link: ControlLink<ToSlot, FromSlot>
 }
 
 export class SimSlots implements SlotProvider {
@@ -33,11 +31,10 @@ export class SimSlots implements SlotProvider {
     this.#options = options
   }
 
-  start(slot: SlotId, incarnation: Incarnation): ControlLink<ToSlot, FromSlot> {
-    const { coordinator, spawn, lossNoticeMs, onTrigger } = this.#options
-    const { process, connect } = spawn(slot, coordinator)
+  start(slot: SlotId, start: SlotStart): ControlLink<ToSlot, FromSlot> {
+    const { coordinator, spawn, lossNoticeMs } = this.#options
+    const { process, link } = spawn(slot, start)
     this.#running.set(slot, process)
-    const link = connect(coordinator)
     let over = false
     let onLost: ((reason: string) => void) | undefined
     const lose = (reason: string): void => {
@@ -53,10 +50,7 @@ export class SimSlots implements SlotProvider {
     })
     link.onLost(lose)
     return {
-      send: (message) => {
-        if (message.type === 'trigger') onTrigger(message.id, incarnation)
-        link.send(message)
-      },
+      send: (message) => link.send(message),
       onMessage: (callback) => link.onMessage(callback),
       onLost: (callback) => void (onLost = callback),
       close: () => {

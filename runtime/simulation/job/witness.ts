@@ -15,6 +15,8 @@ interface Life {
 export class Witness {
   /** The newest attempt of each subtask. */
   readonly #lives = new Map<number, Life>()
+  readonly #given = new Set<string>()
+  readonly #repeated: string[] = []
 
   sink(process: SimProcess): Sink<Entry> {
     return {
@@ -24,13 +26,24 @@ export class Witness {
         return {
           open: async () => undefined,
           write: ({ split, n }) => {
-            if (process.alive) life.newest.set(split, Math.max(n, life.newest.get(split) ?? -1))
+            if (!process.alive) return
+            life.newest.set(split, Math.max(n, life.newest.get(split) ?? -1))
+            const record = `${n} of split ${split}`
+            if (this.#given.has(record)) this.#repeated.push(record)
+            this.#given.add(record)
           },
           prepareCommit: async () => [],
           close: () => undefined,
         }
       },
     }
+  }
+
+  /** Of a job in which nothing went back to a restore point: each record came out once, without any transaction. */
+  judgeRepeats(): string[] {
+    const { length } = this.#repeated
+    if (length === 0) return []
+    return [`${length} records came out twice though nothing restarted: ${this.#repeated.slice(0, 5).join('; ')}`]
   }
 
   judge(readOf: (split: number) => number): string[] {

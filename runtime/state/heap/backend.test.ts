@@ -154,6 +154,24 @@ describe('a heap restore', () => {
   })
 })
 
+describe('a value that mutate changes', () => {
+  it('stays removed if the change removes it, whatever it returns', () => {
+    const backend = createHeapBackend(range())
+    const state = backend.state(text)
+    for (const key of [1, 'one']) {
+      backend.setKey(key)
+      state.update('before')
+      state.mutate(() => {
+        state.clear()
+        return 'after'
+      })
+      expect(state.get()).toBeUndefined()
+    }
+    expect(backend.entryCount).toBe(0)
+    backend.forEachKey(text, (key) => expect(key).toBe('nobody'))
+  })
+})
+
 describe('the cursor', () => {
   it('lets the tables forget what they found before a version is used again', () => {
     let wraps = 0

@@ -40,7 +40,7 @@ export function createHeapBackend(options: HeapBackendOptions): KeyedStateBacken
   return new HeapKeyedState(options)
 }
 
-export class HeapKeyedState implements KeyedStateBackend {
+class HeapKeyedState implements KeyedStateBackend {
   readonly first: KeyGroup
   readonly last: KeyGroup
   readonly timers: Timers
@@ -85,7 +85,8 @@ export class HeapKeyedState implements KeyedStateBackend {
         `operator '${this.options.uid}': a key of group ${group + this.first} came to the range ${this.first} to ${this.last}`,
       )
     }
-    this.cursor.moveTo(key, mapKey, hash, group)
+    // Signed, it is a small integer to the engine, which keeps those without allocation.
+    this.cursor.moveTo(key, mapKey, hash | 0, group)
   }
 
   announce(values: readonly unknown[], from: number, keyOf: (value: unknown) => Key): number {

@@ -1,4 +1,4 @@
-// A state with one entry per key: value, list, reducing, aggregating. Per key group the cells, found by key.
+// A state with one entry per key: value, list, reducing, aggregating. The entries by key group and key.
 
 import type { KeyedStateDescription } from '../../checkpoint/contract.ts'
 import type { ByteReader, ByteWriter, Key } from '../../record/contract.ts'
@@ -8,33 +8,26 @@ import { entryOperation } from '../segment.ts'
 import type { BlockWriter, Pace } from '../segment.ts'
 import { ownKey, ownMapKey } from './cursor.ts'
 import type { Cursor } from './cursor.ts'
-import { GroupEntries } from './group-entries.ts'
+import { KeyEntries } from './key-entries.ts'
+import { EPOCH, Location, VALUE } from './slots.ts'
+import type { Slots } from './slots.ts'
 import { ENTRIES_BETWEEN_CHECKS, loaderBy, readPut, SavedEntries } from './table.ts'
 import type { StateTable } from './table.ts'
 import type { ValueFormat } from './value-format.ts'
-
-export class Cell {
-  readonly key: Key
-  value: unknown
-  /** The snapshot in which this cell was created, written or saved last (Cursor.cutEpoch). */
-  epoch: number
-
-  constructor(key: Key, value: unknown, epoch: number) {
-    this.key = key
-    this.value = value
-    this.epoch = epoch
-  }
-}
 
 /** What the handles of such states stand on. */
 export interface Cells {
   /** Set once values were changed in place: what the snapshot does to them (own-strings.ts). */
   renew: ((value: unknown) => unknown) | undefined
-  /** The current key's cell; looked up once per key, however often it is asked. */
-  find(): Cell | undefined
+  /** Whether the current key has a value; looked up once per key, however often it is asked. */
+  find(): boolean
+  /** What find found. */
+  readonly value: unknown
   put(value: unknown): void
-  /** To be called before the cell's value is changed in place. */
-  beforeChange(cell: Cell): void
+  /** To be called before what find found is changed in place. */
+  beforeChange(): void
+  /** After that: the value that the change brought. */
+  replace(value: unknown): void
   remove(): void
 }
 
@@ -43,82 +36,100 @@ export class CellTable implements StateTable, Cells {
   readonly format: ValueFormat
   renew: ((value: unknown) => unknown) | undefined = undefined
   private readonly cursor: Cursor
-  private readonly groups: GroupEntries<Cell>[]
+  private readonly entries: KeyEntries<unknown>
   private saved = new SavedEntries()
-  private found: Cell | undefined = undefined
+  private readonly found = new Location()
   private foundAt = -1
   /** What `fetch` is at. */
-  private readonly fetched: (Cell | undefined)[] = []
+  private readonly fetched: unknown[] = []
+  private readonly fetching = new Location()
   entryCount = 0
 
   constructor(description: KeyedStateDescription, format: ValueFormat, cursor: Cursor, groupCount: number) {
     this.description = description
     this.format = format
     this.cursor = cursor
-    this.groups = Array.from({ length: groupCount }, () => new GroupEntries<Cell>())
+    this.entries = new KeyEntries(groupCount)
   }
 
-  find(): Cell | undefined {
-    const cursor = this.cursor
+  find(): boolean {
+    const { cursor, found } = this
     if (this.foundAt !== cursor.version) {
-      this.found = this.groups[cursor.requireGroup()]!.get(cursor.mapKey, cursor.hash)
+      this.entries.find(cursor.requireGroup(), cursor.mapKey, cursor.hash, found)
       this.foundAt = cursor.version
     }
-    return this.found
+    return found.at >= 0
   }
 
-  /** The first `count` keys' cells and values are read, so that they are in the caches (prefetch.ts). What it returns means nothing. */
-  fetch(keyGroups: Uint32Array, hashes: Uint32Array, count: number): number {
-    const { groups, fetched } = this
+  get value(): unknown {
+    const { slots, at } = this.found
+    return slots[at + VALUE]
+  }
+
+  /** The first `count` keys' entries and values are read, so that they are in the caches (prefetch.ts). What it returns means nothing. */
+  fetch(keyGroups: Uint32Array, hashes: Int32Array, keys: Float64Array, count: number): number {
+    const { entries, fetched, fetching } = this
     let seen = 0
+    // A look may move entries.
+    this.foundAt = -1
     // Loops of their own: each read of one would wait for the read before it, if they were one.
-    for (let index = 0; index < count; index++) fetched[index] = groups[keyGroups[index]!]?.candidate(hashes[index]!)
-    for (let index = 0; index < count; index++) seen += fetched[index]?.epoch ?? 0
-    for (let index = 0; index < count; index++) if (typeof fetched[index]?.value === 'object') seen++
+    for (let index = 0; index < count; index++) fetched[index] = entries.first(keyGroups[index]!, hashes[index]!)
+    for (let index = 0; index < count; index++) {
+      entries.find(keyGroups[index]!, keys[index]!, hashes[index]!, fetching)
+      fetched[index] = fetching.at < 0 ? undefined : fetching.slots[fetching.at + VALUE]
+    }
+    for (let index = 0; index < count; index++) if (typeof fetched[index] === 'object') seen++
+    if (fetched[0] instanceof Uint8Array) seen += firstBytes(fetched, count)
     return seen
   }
 
   put(value: unknown): void {
-    const cell = this.find()
-    if (cell === undefined) this.insert(value)
-    else {
-      if (cell.epoch < this.cursor.cutEpoch) this.save(cell)
-      cell.value = value
-    }
+    if (this.find()) {
+      this.beforeChange()
+      this.replace(value)
+    } else this.insert(value)
   }
 
-  beforeChange(cell: Cell): void {
-    if (cell.epoch < this.cursor.cutEpoch) this.save(cell)
+  beforeChange(): void {
+    const { cutEpoch } = this.cursor
+    if (cutEpoch === 0) return
+    const { slots, at } = this.found
+    if ((slots[at + EPOCH] as number) < cutEpoch) this.save(slots, at)
+  }
+
+  replace(value: unknown): void {
+    // The change may have removed it.
+    if (!this.find()) return
+    const { slots, at } = this.found
+    // Mostly it is the same, changed in place.
+    if (slots[at + VALUE] !== value) slots[at + VALUE] = value
   }
 
   remove(): void {
-    const cell = this.find()
-    if (cell === undefined) return
-    if (cell.epoch < this.cursor.cutEpoch) this.save(cell)
+    if (!this.find()) return
+    this.beforeChange()
     const { group, mapKey, hash } = this.cursor
-    this.groups[group]!.remove(mapKey, hash)
+    this.entries.remove(group, mapKey, hash)
     this.entryCount--
-    this.found = undefined
+    this.found.at = -1
   }
 
   private insert(value: unknown): void {
-    const cursor = this.cursor
-    const key = ownKey(cursor.key!)
-    const cell = new Cell(key, value, cursor.epoch)
-    this.groups[cursor.group]!.set(ownMapKey(cursor.mapKey, key), cursor.hash, cell)
+    const { group, mapKey, hash, key, epoch } = this.cursor
+    const owned = ownKey(key!)
+    this.entries.add({ group, mapKey: ownMapKey(mapKey, owned), hash, key: owned }, value, epoch, this.found)
     this.entryCount++
-    this.found = cell
   }
 
-  private save(cell: Cell): void {
-    this.write(cell, this.saved.next(this.cursor.group))
-    cell.epoch = this.cursor.cutEpoch
+  private save(slots: Slots, at: number): void {
+    this.write(slots[at] as Key, slots[at + VALUE], this.saved.next(this.cursor.group))
+    slots[at + EPOCH] = this.cursor.cutEpoch
   }
 
-  private write(cell: Cell, writer: ByteWriter): void {
+  private write(key: Key, value: unknown, writer: ByteWriter): void {
     writer.u8(entryOperation.put)
-    encodeKey(cell.key, writer)
-    this.format.encode(cell.value, writer)
+    encodeKey(key, writer)
+    this.format.encode(value, writer)
   }
 
   freeze(): void {
@@ -133,12 +144,12 @@ export class CellTable implements StateTable, Cells {
     const cutEpoch = this.cursor.cutEpoch
     let untilCheck = ENTRIES_BETWEEN_CHECKS
     // The group may change during a pause: what is removed was saved, what is new is no older than the cut, so it does not matter whether the walk meets it.
-    for (const cell of this.groups[group]!.values()) {
-      if (cell.epoch < cutEpoch) {
-        this.write(cell, block.entries)
+    for (const { slots, at } of this.entries.walk(group)) {
+      if ((slots[at + EPOCH] as number) < cutEpoch) {
+        this.write(slots[at] as Key, slots[at + VALUE], block.entries)
         block.endEntry()
-        cell.epoch = cutEpoch
-        if (this.renew !== undefined) cell.value = this.renew(cell.value)
+        slots[at + EPOCH] = cutEpoch
+        if (this.renew !== undefined) slots[at + VALUE] = this.renew(slots[at + VALUE])
       }
       if (--untilCheck === 0) {
         untilCheck = ENTRIES_BETWEEN_CHECKS
@@ -156,23 +167,40 @@ export class CellTable implements StateTable, Cells {
   }
 
   private load(group: number, reader: ByteReader, count: number, decode: (reader: ByteReader) => unknown): void {
-    const cells = this.groups[group]!
+    const { entries, found } = this
     const epoch = this.cursor.epoch
     for (let index = 0; index < count; index++) {
       readPut(reader)
       const key = decodeKey(reader)
-      cells.set(mapKeyOf(key), keyHash(key), new Cell(key, decode(reader), epoch))
+      // Each entry takes two bytes or more: a damaged count must not allocate.
+      if (index === 0) entries.reserve(group, key, Math.min(count, (reader.end - reader.position) / 2))
+      const mapKey = mapKeyOf(key)
+      const hash = keyHash(key)
+      const value = decode(reader)
+      entries.find(group, mapKey, hash, found)
+      if (found.at < 0) entries.add({ group, mapKey, hash, key }, value, epoch, found)
+      else found.slots[found.at + VALUE] = value
     }
     this.entryCount += count
     this.forgetFound()
   }
 
   keysOf(group: number): readonly Key[] {
-    return Array.from(this.groups[group]!.values(), ({ key }) => key)
+    return this.entries.keys(group)
   }
 
   forgetFound(): void {
     this.foundAt = -1
-    this.found = undefined
+    this.found.at = -1
   }
+}
+
+/** Bytes lie behind their object, in memory of their own. */
+function firstBytes(values: readonly unknown[], count: number): number {
+  let sum = 0
+  for (let index = 0; index < count; index++) {
+    const value = values[index]
+    if (value instanceof Uint8Array && value.length > 0) sum += value[0]!
+  }
+  return sum
 }

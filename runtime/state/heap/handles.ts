@@ -24,8 +24,7 @@ export class HeapValueState implements ValueState<unknown> {
   }
 
   get(): unknown {
-    const cell = this.table.find()
-    return cell === undefined ? undefined : cell.value
+    return this.table.find() ? this.table.value : undefined
   }
 
   update(value: unknown): void {
@@ -33,15 +32,15 @@ export class HeapValueState implements ValueState<unknown> {
   }
 
   mutate(change: (value: unknown) => unknown): void {
-    const cell = this.table.find()
-    if (cell === undefined) return
-    this.table.beforeChange(cell)
-    if (this.keeping.plain) {
-      const answer = change(cell.value)
-      if (answer !== undefined) cell.value = replacement(answer)
+    const { table, keeping } = this
+    if (!table.find()) return
+    table.beforeChange()
+    if (keeping.plain) {
+      const answer = change(table.value)
+      if (answer !== undefined) table.replace(replacement(answer))
       return
     }
-    cell.value = changed(cell.value, change, this.keeping, this.table)
+    table.replace(changed(table.value, change, keeping, table))
   }
 
   clear(): void {
@@ -60,8 +59,7 @@ export class HeapListState implements ListState<unknown> {
 
   /** A copy of the list: `add` goes on with the stored one, also while the caller walks over what it got. */
   get(): readonly DeepReadonly<unknown>[] {
-    const cell = this.table.find()
-    const items = cell === undefined ? [] : (cell.value as unknown[]).slice()
+    const items = this.table.find() ? (this.table.value as unknown[]).slice() : []
     return this.keeping.frozen ? Object.freeze(items) : items
   }
 
@@ -88,14 +86,13 @@ export class HeapListState implements ListState<unknown> {
   }
 
   private writable(): unknown[] {
-    const cell = this.table.find()
-    if (cell === undefined) {
-      const items: unknown[] = []
-      this.table.put(items)
-      return items
+    if (this.table.find()) {
+      this.table.beforeChange()
+      return this.table.value as unknown[]
     }
-    this.table.beforeChange(cell)
-    return cell.value as unknown[]
+    const items: unknown[] = []
+    this.table.put(items)
+    return items
   }
 }
 
@@ -111,20 +108,20 @@ export class HeapReducingState implements ReducingState<unknown> {
   }
 
   get(): unknown {
-    return this.table.find()?.value
+    return this.table.find() ? this.table.value : undefined
   }
 
   add(value: unknown): void {
+    const { table } = this
     const { keep } = this.keeping
-    const cell = this.table.find()
-    if (cell === undefined) {
-      this.table.put(keep === undefined ? value : keep(value))
+    if (!table.find()) {
+      table.put(keep === undefined ? value : keep(value))
       return
     }
     // Before the function runs: should it change its left argument in place, the snapshot must not see that.
-    this.table.beforeChange(cell)
-    const reduced = this.reduce(cell.value, value)
-    cell.value = keep === undefined ? reduced : keep(reduced)
+    table.beforeChange()
+    const reduced = this.reduce(table.value, value)
+    table.replace(keep === undefined ? reduced : keep(reduced))
   }
 
   clear(): void {
@@ -146,18 +143,17 @@ export class HeapAggregatingState implements AggregatingState<unknown, unknown> 
   }
 
   get(): unknown {
-    const cell = this.table.find()
-    return cell === undefined ? undefined : this.aggregate.result(cell.value)
+    return this.table.find() ? this.aggregate.result(this.table.value) : undefined
   }
 
   add(value: unknown): void {
-    const cell = this.table.find()
-    if (cell === undefined) {
-      this.table.put(this.kept(this.aggregate.add(this.aggregate.create(), value)))
+    const { table, aggregate } = this
+    if (!table.find()) {
+      table.put(this.kept(aggregate.add(aggregate.create(), value)))
       return
     }
-    this.table.beforeChange(cell)
-    cell.value = this.kept(this.aggregate.add(cell.value, value))
+    table.beforeChange()
+    table.replace(this.kept(aggregate.add(table.value, value)))
   }
 
   clear(): void {

@@ -10,7 +10,7 @@ import { entryOperation } from '../segment.ts'
 import type { BlockWriter, Pace } from '../segment.ts'
 import { ownKey, ownMapKey } from './cursor.ts'
 import type { Cursor } from './cursor.ts'
-import { GroupEntries } from './group-entries.ts'
+import { KeyEntries } from './key-entries.ts'
 import { ENTRIES_BETWEEN_CHECKS, loaderBy, readPut, SavedEntries } from './table.ts'
 import type { StateTable } from './table.ts'
 import type { ValueFormat } from './value-format.ts'
@@ -19,7 +19,7 @@ export type EntryKey = string | number
 
 export class MapCell {
   value: unknown
-  /** As Cell.epoch. */
+  /** As EPOCH in slots.ts. */
   epoch: number
 
   constructor(value: unknown, epoch: number) {
@@ -28,7 +28,7 @@ export class MapCell {
   }
 }
 
-interface KeyEntries {
+interface EntriesOfKey {
   readonly key: Key
   readonly cells: Map<EntryKey, MapCell>
 }
@@ -46,9 +46,9 @@ export class MapTable implements StateTable {
   /** Set once values were changed in place: what the snapshot does to them (own-strings.ts). */
   renew: ((value: unknown) => unknown) | undefined = undefined
   private readonly cursor: Cursor
-  private readonly groups: GroupEntries<KeyEntries>[]
+  private readonly keys: KeyEntries<EntriesOfKey>
   private saved = new SavedEntries()
-  private found: KeyEntries | undefined = undefined
+  private found: EntriesOfKey | undefined = undefined
   private foundAt = -1
   entryCount = 0
 
@@ -63,7 +63,7 @@ export class MapTable implements StateTable {
     this.format = format
     this.mapKey = mapKey
     this.cursor = cursor
-    this.groups = Array.from({ length: groupCount }, () => new GroupEntries<KeyEntries>())
+    this.keys = new KeyEntries(groupCount)
   }
 
   /** The current key's entries; undefined when it has none. */
@@ -110,27 +110,28 @@ export class MapTable implements StateTable {
     this.drop()
   }
 
-  private find(): KeyEntries | undefined {
+  private find(): EntriesOfKey | undefined {
     const cursor = this.cursor
     if (this.foundAt !== cursor.version) {
-      this.found = this.groups[cursor.requireGroup()]!.get(cursor.mapKey, cursor.hash)
+      this.found = this.keys.get(cursor.requireGroup(), cursor.mapKey, cursor.hash)
       this.foundAt = cursor.version
     }
     return this.found
   }
 
-  private insert(): KeyEntries {
+  private insert(): EntriesOfKey {
     const cursor = this.cursor
+    const { group, hash } = cursor
     const key = ownKey(cursor.key!)
-    const entries: KeyEntries = { key, cells: new Map() }
-    this.groups[cursor.group]!.set(ownMapKey(cursor.mapKey, key), cursor.hash, entries)
+    const entries: EntriesOfKey = { key, cells: new Map() }
+    this.keys.add({ group, mapKey: ownMapKey(cursor.mapKey, key), hash, key }, entries, cursor.epoch)
     this.found = entries
     return entries
   }
 
   private drop(): void {
     const { group, mapKey, hash } = this.cursor
-    this.groups[group]!.remove(mapKey, hash)
+    this.keys.remove(group, mapKey, hash)
     this.found = undefined
   }
 
@@ -159,7 +160,7 @@ export class MapTable implements StateTable {
     let untilCheck = ENTRIES_BETWEEN_CHECKS
     // Both Maps may change during a pause; CellTable.writeGroup says why the walk stays right. The entries of a key removed
     // meanwhile were saved, and carry the cut's epoch.
-    for (const { key, cells } of this.groups[group]!.values()) {
+    for (const { key, cells } of this.keys.values(group)) {
       for (const [entryKey, cell] of cells) {
         if (cell.epoch < cutEpoch) {
           this.write(key, entryKey, cell, block.entries)
@@ -184,7 +185,6 @@ export class MapTable implements StateTable {
   }
 
   private load(group: number, reader: ByteReader, count: number, decode: (reader: ByteReader) => unknown): void {
-    const table = this.groups[group]!
     const epoch = this.cursor.epoch
     for (let index = 0; index < count; index++) {
       readPut(reader)
@@ -192,10 +192,10 @@ export class MapTable implements StateTable {
       const mapKey = mapKeyOf(key)
       const hash = keyHash(key)
       const entryKey = decodeKey(reader) as EntryKey
-      let entries = table.get(mapKey, hash)
+      let entries = this.keys.get(group, mapKey, hash)
       if (entries === undefined) {
         entries = { key, cells: new Map() }
-        table.set(mapKey, hash, entries)
+        this.keys.add({ group, mapKey, hash, key }, entries, epoch)
       }
       entries.cells.set(entryKey, new MapCell(decode(reader), epoch))
     }
@@ -204,7 +204,7 @@ export class MapTable implements StateTable {
   }
 
   keysOf(group: number): readonly Key[] {
-    return Array.from(this.groups[group]!.values(), ({ key }) => key)
+    return this.keys.keys(group)
   }
 
   forgetFound(): void {

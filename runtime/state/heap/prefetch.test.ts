@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Key } from '../../record/contract.ts'
-import { range } from '../conformance-harness.ts'
+import { keyGroupOf } from '../../record/key-group.ts'
+import { MAX_PARALLELISM, range } from '../conformance-harness.ts'
 import type { KeyedStateBackend } from '../contract.ts'
 import { valueState } from '../descriptors.ts'
 import { createHeapBackend } from './backend.ts'
@@ -31,6 +32,38 @@ describe('records announced to the heap backend', () => {
     backend.setKey(5)
     backend.announce([7, 70_000, -1, 0.5], 0, keyOf)
     expect([backend.currentKey, backend.state(number).get(), backend.entryCount]).toEqual([5, 5, 60_000])
+  })
+
+  it('do not come between the current key and its state, also while entries move to a larger table', () => {
+    const backend = createHeapBackend(range(0, 0))
+    const state = backend.state(number)
+    const keys: number[] = []
+    for (let key = 0; keys.length < 87_500; key++) if (keyGroupOf(key, MAX_PARALLELISM) === 0) keys.push(key)
+    const [first] = keys as [number]
+    for (const [index, key] of keys.entries()) {
+      backend.setKey(key)
+      state.update(key)
+      // The table of 131,072 places is full with 87,381.
+      if (index < 87_350) continue
+      backend.setKey(first)
+      state.get()
+      for (let times = 0; times < 80; times++) backend.announce(keys, 0, keyOf)
+      state.update(-key)
+      backend.setKey(first)
+      expect(state.get()).toBe(-key)
+    }
+  })
+
+  it('are let alone where their keys are of another range', () => {
+    const backend = createHeapBackend(range(0, 3))
+    const state = backend.state(number)
+    const own = Array.from({ length: 120_000 }, (_, key) => key).filter((key) => keyGroupOf(key, MAX_PARALLELISM) <= 3)
+    for (const key of own) {
+      backend.setKey(key)
+      state.update(key)
+    }
+    expect(numbers.slice(0, 3).map((key) => keyGroupOf(key, MAX_PARALLELISM))).toEqual([1, 5, 6])
+    expect([backend.announce(numbers, 0, keyOf), backend.announce(numbers, 1, keyOf)]).toEqual([1, 299])
   })
 
   it('are not asked for further keys behind one that is no number or cannot be had', () => {

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { checkpointId } from '../../base/ids.ts'
 import { drainTimers, MemorySnapshots, range, textOf, timerText } from '../conformance-harness.ts'
+import type { Key } from '../../record/contract.ts'
 import type { KeyedStateBackend, Slices } from '../contract.ts'
 import { aggregatingState, listState, mapState, reducingState, valueState } from '../descriptors.ts'
 import { createHeapBackend } from './backend.ts'
@@ -27,10 +28,17 @@ type Operation =
       readonly value: number
     }
   | { readonly on: 'timer'; readonly verb: 'set' | 'clear' | 'fire'; readonly key: number; readonly value: number }
+  /** Value state of the MANY keys from this one on: tables grow and shrink. */
+  | { readonly on: 'many'; readonly verb: 'set' | 'clear'; readonly key: number; readonly value: number }
+
+const MANY = 200
+
+/** Both kinds of keys have tables of their own. */
+const keyOf = (index: number): Key => (index % 3 === 0 ? `key ${index}` : index)
 
 const key = fc.integer({ min: 0, max: KEYS - 1 })
 const value = fc.integer({ min: 0, max: 5 })
-const operation: fc.Arbitrary<Operation> = fc.oneof(
+const single: fc.Arbitrary<Operation> = fc.oneof(
   fc.record({
     on: fc.constantFrom('value', 'reducing', 'aggregating', 'list'),
     verb: fc.constantFrom('set', 'change', 'change', 'clear'),
@@ -45,6 +53,10 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
     value,
   }),
   fc.record({ on: fc.constant('timer'), verb: fc.constantFrom('set', 'set', 'clear', 'fire'), key, value }),
+)
+const operation = fc.oneof(
+  { weight: 60, arbitrary: single },
+  { weight: 1, arbitrary: fc.record({ on: fc.constant('many'), verb: fc.constantFrom('set', 'clear'), key, value }) },
 )
 
 function handles(backend: KeyedStateBackend) {
@@ -67,7 +79,12 @@ function handles(backend: KeyedStateBackend) {
 }
 
 function apply(backend: KeyedStateBackend, state: ReturnType<typeof handles>, step: Operation): void {
-  backend.setKey(step.key)
+  if (step.on === 'many') {
+    for (let index = 0; index < MANY; index++)
+      apply(backend, state, { on: 'value', verb: step.verb, key: (step.key + index) % KEYS, value: step.value })
+    return
+  }
+  backend.setKey(keyOf(step.key))
   if (step.on === 'timer') {
     if (step.verb === 'set') backend.timers.register('event', step.value)
     else if (step.verb === 'clear') backend.timers.delete('event', step.value)
@@ -97,7 +114,7 @@ function contentOf(backend: KeyedStateBackend): string[] {
   const state = handles(backend)
   const lines: string[] = []
   for (let index = 0; index < KEYS; index++) {
-    backend.setKey(index)
+    backend.setKey(keyOf(index))
     const line = JSON.stringify([
       state.value.get() ?? null,
       state.reducing.get() ?? null,

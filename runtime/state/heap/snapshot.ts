@@ -9,10 +9,10 @@ import type {
   SnapshotWriter,
   StateHandle,
 } from '../../checkpoint/contract.ts'
-import { createWriter, releaseBytes } from '../../record/bytes.ts'
+import { releaseBytes } from '../../record/bytes.ts'
 import type { Slices } from '../contract.ts'
 import { stateError } from '../errors.ts'
-import { BlockWriter, SEGMENT_VERSION } from '../segment.ts'
+import { BlockWriter, PieceWriters, SEGMENT_VERSION } from '../segment.ts'
 import type { Pace } from '../segment.ts'
 
 /** Blocks handed to the writer and not yet durable, at most: what a snapshot adds to memory besides the block being written. */
@@ -78,13 +78,13 @@ interface Run {
 async function writeAll(run: Run): Promise<KeyedSnapshot> {
   const { frozen, slices } = run
   const pace: Pace = { shouldYield: slices.shouldYield, pause: () => nextSlice(run) }
-  const scratch = createWriter()
+  const pieces = new PieceWriters()
   const handles: ((() => Promise<StateHandle>) | undefined)[] = []
   await pace.pause()
   for (let group = 0; group < frozen.watermarks.length; group++) {
     const block = new BlockWriter(
       { keyGroup: keyGroup(frozen.first + group), watermark: frozen.watermarks[group]! },
-      scratch,
+      pieces,
     )
     for (const [index, state] of frozen.states.entries()) {
       block.beginSection(index)
@@ -98,6 +98,7 @@ async function writeAll(run: Run): Promise<KeyedSnapshot> {
     throwIfAborted(run)
     if (slices.shouldYield()) await pace.pause()
   }
+  pieces.close()
   // Nothing is left to be saved; what follows waits for the store alone.
   frozen.thaw()
   const groups: KeyGroupHandle[] = []

@@ -2,6 +2,7 @@
 
 import type { KeyedStateDescription } from '../../checkpoint/contract.ts'
 import { createWriter } from '../../record/bytes.ts'
+import type { BinaryWriter } from '../../record/bytes.ts'
 import type { ByteReader, ByteWriter, Key } from '../../record/contract.ts'
 import { whyOtherKeys } from '../description.ts'
 import { stateError } from '../errors.ts'
@@ -59,16 +60,28 @@ export function loaderBy<Decode>(
   return { load: (group, reader, count) => load(group, reader, count, values.decode) }
 }
 
+/** Of a writer of saved entries: it is not made to grow far, since what it grows out of is garbage outside of V8's heap. */
+const SAVED_PIECE_BYTES = 64 * 1024
+
+interface SavedGroup {
+  readonly full: BinaryWriter[]
+  writer: BinaryWriter
+  count: number
+}
+
 /** Old bytes of entries that changed while a snapshot ran, by group. */
 export class SavedEntries {
-  private readonly groups = new Map<number, { readonly writer: ByteWriter; count: number }>()
+  private readonly groups = new Map<number, SavedGroup>()
 
   /** Where the next old entry of that group is to be written. */
   next(group: number): ByteWriter {
     let saved = this.groups.get(group)
     if (saved === undefined) {
-      saved = { writer: createWriter(), count: 0 }
+      saved = { full: [], writer: createWriter(), count: 0 }
       this.groups.set(group, saved)
+    } else if (saved.writer.position >= SAVED_PIECE_BYTES) {
+      saved.full.push(saved.writer)
+      saved.writer = createWriter(SAVED_PIECE_BYTES * 2)
     }
     saved.count++
     return saved.writer
@@ -78,7 +91,8 @@ export class SavedEntries {
     const saved = this.groups.get(group)
     if (saved === undefined) return
     this.groups.delete(group)
-    block.addWritten(saved.count, saved.writer.take())
+    for (const writer of saved.full) block.addWriter(0, writer)
+    block.addWriter(saved.count, saved.writer)
   }
 }
 

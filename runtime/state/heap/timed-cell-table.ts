@@ -6,7 +6,6 @@ import type { ByteReader, ByteWriter, Key } from '../../record/contract.ts'
 import { decodeKey, encodeKey, mapKeyOf } from '../../record/key.ts'
 import { entryOperation } from '../segment.ts'
 import type { BlockWriter, Pace } from '../segment.ts'
-import { Cell } from './cell-table.ts'
 import type { Cells } from './cell-table.ts'
 import { ownKey, ownMapKey } from './cursor.ts'
 import type { Cursor, MapKey } from './cursor.ts'
@@ -16,12 +15,18 @@ import { EntryWalk, LOOKS_PER_USE } from './time-to-live.ts'
 import type { TimeToLive } from './time-to-live.ts'
 import type { TimedDecoder, TimedFormat, TimedValue } from './value-format.ts'
 
-export class TimedCell extends Cell {
+export class TimedCell {
+  readonly key: Key
+  value: unknown
+  /** The snapshot in which this cell was created, written or saved last (Cursor.cutEpoch). */
+  epoch: number
   /** Wall time, ms; of a list the newest of its items'. */
   refreshedAtMs: number
 
   constructor(key: Key, value: unknown, epoch: number, refreshedAtMs: number) {
-    super(key, value, epoch)
+    this.key = key
+    this.value = value
+    this.epoch = epoch
     this.refreshedAtMs = refreshedAtMs
   }
 }
@@ -59,12 +64,17 @@ export class TimedCellTable implements StateTable, Cells {
   }
 
   /** A read: the current key's cell, refreshed where reads do that; an expired one only where the state may return it. */
-  find(): TimedCell | undefined {
+  find(): boolean {
     const nowMs = this.life.nowMs()
     const cell = this.peek(nowMs)
-    if (cell === undefined || !this.life.refreshesOnRead) return cell
+    if (cell === undefined) return false
+    if (!this.life.refreshesOnRead) return true
     if (cell.refreshedAtMs !== nowMs && !this.life.hasExpired(cell.refreshedAtMs, nowMs)) this.refresh(cell, nowMs)
-    return cell
+    return true
+  }
+
+  get value(): unknown {
+    return this.found!.value
   }
 
   /** As `find`, without refreshing. */
@@ -85,8 +95,13 @@ export class TimedCellTable implements StateTable, Cells {
     }
   }
 
-  beforeChange(cell: TimedCell): void {
-    this.refresh(cell, this.life.nowMs())
+  beforeChange(): void {
+    this.refresh(this.found!, this.life.nowMs())
+  }
+
+  replace(value: unknown): void {
+    // The change may have removed it.
+    if (this.found !== undefined) this.found.value = value
   }
 
   /** Before a change that is no write: the snapshot must not see it. */

@@ -16,7 +16,7 @@ import { EntryWalk, LOOKS_PER_USE } from './time-to-live.ts'
 import type { TimeToLive } from './time-to-live.ts'
 import type { TimedDecoder, TimedFormat } from './value-format.ts'
 
-export class TimedMapCell extends MapCell {
+class TimedMapCell extends MapCell {
   readonly entryKey: EntryKey
   /** Wall time, ms. */
   refreshedAtMs: number

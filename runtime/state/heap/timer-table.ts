@@ -12,7 +12,7 @@ import { entryOperation } from '../segment.ts'
 import type { BlockWriter, Pace } from '../segment.ts'
 import { ownKey, ownMapKey } from './cursor.ts'
 import type { Cursor, MapKey } from './cursor.ts'
-import { GroupEntries } from './group-entries.ts'
+import { KeyEntries } from './key-entries.ts'
 import { ENTRIES_BETWEEN_CHECKS, readPut, SavedEntries } from './table.ts'
 import type { EntryLoader, HeapTable } from './table.ts'
 import { HeapTimer, TimerHeap } from './timer-heap.ts'
@@ -45,14 +45,14 @@ export class TimerTable implements HeapTable, Timers {
   readonly event = new TimerHeap('event')
   readonly processing = new TimerHeap('processing')
   private readonly cursor: Cursor
-  private readonly groups: GroupEntries<KeyTimers>[]
+  private readonly keys: KeyEntries<KeyTimers>
   private saved = new SavedEntries()
   private found: KeyTimers | undefined = undefined
   private foundAt = -1
 
   constructor(cursor: Cursor, groupCount: number) {
     this.cursor = cursor
-    this.groups = Array.from({ length: groupCount }, () => new GroupEntries<KeyTimers>())
+    this.keys = new KeyEntries(groupCount)
   }
 
   register(domain: TimeDomain, timestampMs: number, tag = ''): void {
@@ -87,7 +87,7 @@ export class TimerTable implements HeapTable, Timers {
   /** The event-time timers of a group up to that time, earliest first. */
   dueInGroup(group: number, upToMs: number): HeapTimer[] {
     const due: HeapTimer[] = []
-    for (const timers of this.groups[group]!.values()) {
+    for (const timers of this.keys.values(group)) {
       for (const timer of timers.list) if (timer.heap === this.event && timer.timestampMs <= upToMs) due.push(timer)
     }
     return due.sort((left, right) => left.timestampMs - right.timestampMs)
@@ -96,7 +96,7 @@ export class TimerTable implements HeapTable, Timers {
   private find(): KeyTimers | undefined {
     const cursor = this.cursor
     if (this.foundAt !== cursor.version) {
-      this.found = this.groups[cursor.requireGroup()]!.get(cursor.mapKey, cursor.hash)
+      this.found = this.keys.get(cursor.requireGroup(), cursor.mapKey, cursor.hash)
       this.foundAt = cursor.version
     }
     return this.found
@@ -106,7 +106,7 @@ export class TimerTable implements HeapTable, Timers {
     const cursor = this.cursor
     const key = ownKey(cursor.key!)
     const timers = new KeyTimers(key, ownMapKey(cursor.mapKey, key), cursor.hash, cursor.group)
-    this.groups[cursor.group]!.set(timers.mapKey, timers.hash, timers)
+    this.keys.add(timers, timers, cursor.epoch)
     this.found = timers
     return timers
   }
@@ -134,7 +134,7 @@ export class TimerTable implements HeapTable, Timers {
       last.listPlace = timer.listPlace
     }
     if (owner.list.length === 0) {
-      this.groups[owner.group]!.remove(owner.mapKey, owner.hash)
+      this.keys.remove(owner.group, owner.mapKey, owner.hash)
       if (this.found === owner) this.found = undefined
     }
   }
@@ -158,7 +158,7 @@ export class TimerTable implements HeapTable, Timers {
   async writeGroup(group: number, block: BlockWriter, pace: Pace): Promise<void> {
     const cutEpoch = this.cursor.cutEpoch
     let untilCheck = ENTRIES_BETWEEN_CHECKS
-    for (const { list } of this.groups[group]!.values()) {
+    for (const { list } of this.keys.values(group)) {
       // From the end: during a pause new timers come last, and a removal moves the last one down to a place still to be visited
       // (or visited already, then it carries the cut's epoch).
       for (let place = list.length - 1; place >= 0; place = Math.min(place, list.length) - 1) {
@@ -189,10 +189,10 @@ export class TimerTable implements HeapTable, Timers {
       const mapKey = mapKeyOf(key)
       const hash = keyHash(key)
       const heap = this.heapOf(readDomain(reader))
-      let timers = this.groups[group]!.get(mapKey, hash)
+      let timers = this.keys.get(group, mapKey, hash)
       if (timers === undefined) {
         timers = new KeyTimers(key, mapKey, hash, group)
-        this.groups[group]!.set(mapKey, hash, timers)
+        this.keys.add(timers, timers, this.cursor.epoch)
       }
       const timestampMs = reader.i53()
       this.add(new HeapTimer(heap, timestampMs, reader.string(), timers, this.cursor.epoch))

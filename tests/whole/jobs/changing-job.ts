@@ -2,9 +2,10 @@
 
 import { isMainThread } from 'node:worker_threads'
 import { defineJob, outputTag, valueState, z } from 'millrace'
-import { MALFORMED_TAG, jsonLineFileSink, jsonLineFiles, sequence, sequenceRecordSchema } from 'millrace/connectors'
+import { MALFORMED_TAG, jsonLineFileSink, jsonLineFiles, sequenceRecordSchema } from 'millrace/connectors'
 import type { MalformedFileRecord } from 'millrace/connectors'
-import { keyOf, rateOf, splits } from './ledger-shape.ts'
+import { keyOf, splits } from './ledger-shape.ts'
+import { outlastingSequence } from './outlasting-source.ts'
 
 const counted = sequenceRecordSchema.extend({ key: z.string(), count: z.int() })
 
@@ -40,7 +41,7 @@ export default defineJob({ args }, (env, options) => {
     input === undefined ? undefined : jsonLineFiles({ path: input, schema: sequenceRecordSchema, malformed })
   const numbers =
     lines === undefined
-      ? env.source(sequence({ splits, perSplit, ...rateOf('out', ratePerSecond) }), { uid: 'numbers' })
+      ? env.source(outlastingSequence({ output: 'out', splits, perSplit, ratePerSecond }), { uid: 'numbers' })
       : env.source(lines, { uid: 'lines' })
   if (malformed === 'side output') {
     numbers

@@ -1,9 +1,10 @@
 // The ledger as a job of real processes: two numbered splits, a counter per key, windows per split, two two-phase file sinks.
 
 import { defineJob, monotonic, tumblingWindows, valueState, z } from 'millrace'
-import { checkMagic, jsonLineFileSink, sequence, sequenceRecordSchema } from 'millrace/connectors'
+import { checkMagic, jsonLineFileSink, sequenceRecordSchema } from 'millrace/connectors'
 import { faultsIn, throwingSink } from './planned-faults.ts'
-import { keyOf, rateOf, splits, windowRecords } from './ledger-shape.ts'
+import { keyOf, splits, windowRecords } from './ledger-shape.ts'
+import { outlastingSequence } from './outlasting-source.ts'
 
 const counted = sequenceRecordSchema.extend({ key: z.string(), count: z.int() })
 const windowTotal = z.object({ split: z.int(), startMs: z.int(), records: z.int(), sum: z.int() })
@@ -22,7 +23,7 @@ export default defineJob({ args }, (env, { output, perSplit, ratePerSecond, faul
   env.config.parallelism = 2
   const fault = faultsIn(faults)
 
-  const numbers = env.source(sequence({ splits, perSplit, ...rateOf(output, ratePerSecond) }), {
+  const numbers = env.source(outlastingSequence({ output, splits, perSplit, ratePerSecond }), {
     uid: 'numbers',
     watermarks: monotonic(({ n }) => n * 1_000),
   })

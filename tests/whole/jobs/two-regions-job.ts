@@ -1,8 +1,9 @@
 // Two pipelines that share nothing, in slots of their own: one may fail without the other.
 
 import { defineJob, valueState, z } from 'millrace'
-import { jsonLineFileSink, sequence, sequenceRecordSchema } from 'millrace/connectors'
-import { keyOf, rateOf, splits } from './ledger-shape.ts'
+import { jsonLineFileSink, sequenceRecordSchema } from 'millrace/connectors'
+import { keyOf, splits } from './ledger-shape.ts'
+import { outlastingSequence } from './outlasting-source.ts'
 
 const counted = sequenceRecordSchema.extend({ key: z.string(), count: z.int() })
 
@@ -13,7 +14,7 @@ export default defineJob({ args }, (env, { output, perSplit, ratePerSecond }) =>
   env.config.restartStrategy = { type: 'fixed-delay', attempts: 100, delayMs: 10 }
   for (const region of ['left', 'right']) {
     env
-      .source(sequence({ splits, perSplit, ...rateOf(output, ratePerSecond) }), { uid: `${region}-numbers` })
+      .source(outlastingSequence({ output, splits, perSplit, ratePerSecond }), { uid: `${region}-numbers` })
       .slotSharingGroup(region)
       .keyBy(({ split, n }) => keyOf(split, n))
       .process(

@@ -3,7 +3,7 @@
 
 import { defineJob, mapState, monotonic, tumblingWindows, valueState, z } from 'millrace'
 import { jsonLineFileSink, sequence } from 'millrace/connectors'
-import { rateOf } from './ledger-shape.ts'
+import { outlastingSequence } from './outlasting-source.ts'
 import { leftKey, nearMs, numberOf, rightKey, rulesCount, splits, stepMs, windowMs } from './two-streams-shape.ts'
 
 const args = z.object({ output: z.string(), perSplit: z.coerce.number(), ratePerSecond: z.coerce.number() })
@@ -13,7 +13,7 @@ export default defineJob({ args }, (env, { output, perSplit, ratePerSecond }) =>
   env.config.checkpointIntervalMs = 40
   env.config.restartStrategy = { type: 'fixed-delay', attempts: 100, delayMs: 10 }
   const numbers = (uid: string) =>
-    env.source(sequence({ splits, perSplit, ...rateOf(output, ratePerSecond) }), {
+    env.source(outlastingSequence({ output, splits, perSplit, ratePerSecond }), {
       uid,
       watermarks: monotonic(({ n }) => n * stepMs),
     })

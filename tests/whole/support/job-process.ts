@@ -11,7 +11,7 @@ const driver = fileURLToPath(new URL('./driver.ts', import.meta.url))
 const compileCache = fileURLToPath(new URL('../../../node_modules/.cache/millrace-tests', import.meta.url))
 const fullDisk = new URL('./full-disk.ts', import.meta.url).href
 /** One wait; the machine may be busy with other tests. */
-const deadlineMs = 60_000
+const deadlineMs = 120_000
 
 export interface Exit {
   readonly code: number | null
@@ -23,12 +23,14 @@ type EventOf<Type extends DriverEvent['type']> = Extract<DriverEvent, { type: Ty
 export class JobProcess {
   readonly events: DriverEvent[] = []
   readonly exit: Promise<Exit>
+  readonly folder: string
   readonly #child: ChildProcess
   readonly #changed = new Set<() => void>()
   #errors = ''
 
   /** In the options' folder. `fullDiskMarker`: the process has a disk that is full while that file exists (full-disk.ts). */
   constructor(options: DriverOptions, fullDiskMarker?: string) {
+    this.folder = options.folder
     const preload = fullDiskMarker === undefined ? [] : ['--import', fullDisk]
     const child = spawn(process.execPath, [...preload, driver, JSON.stringify(options)], {
       cwd: options.folder,

@@ -1,17 +1,22 @@
-// Judges what the ledger's job left in its output folder: only committed files count.
+// A test's side of the folder of the ledger's job: when its sources are to come to their end, and what it left there. Only committed files count.
 
-import { readFileSync, readdirSync } from 'node:fs'
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { checkLedger } from '../../../runtime/connectors/ledger-check.ts'
 import type { LedgerReport } from '../../../runtime/connectors/ledger-check.ts'
 import type { LedgerEntry } from '../../../runtime/connectors/ledger.ts'
-import { keyOf, splits, windowRecords } from '../jobs/ledger-shape.ts'
+import { fullSpeedFile, keyOf, splits, windowRecords } from '../jobs/ledger-shape.ts'
 
 interface WindowTotal {
   readonly split: number
   readonly startMs: number
   readonly records: number
   readonly sum: number
+}
+
+/** From now on the sources of the folder's job give all they have. */
+export function hurry(folder: string): void {
+  writeFileSync(fullSpeedFile(join(folder, 'out')), '')
 }
 
 /** In the order in which each subtask wrote them: names sort by subtask, then by checkpoint. */

@@ -1,0 +1,3 @@
+// Channels over NATS against channels between threads (distributed/channels.ts).
+
+export { run } from './distributed/channels.ts'

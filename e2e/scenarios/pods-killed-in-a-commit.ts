@@ -1,0 +1,3 @@
+import { podsKilledWhileHeld } from './support/windows.ts'
+
+export const scenario = podsKilledWhileHeld('pods killed in a commit', 'commit')

@@ -1,0 +1,50 @@
+// Pods by their labels: those that are not on their way out, and how they are killed.
+
+import type { Cluster } from '../../cluster/contract.ts'
+import { wait } from './wait.ts'
+
+export interface PodObject {
+  readonly metadata: {
+    readonly name: string
+    readonly uid: string
+    readonly labels: Readonly<Record<string, string>>
+    readonly deletionTimestamp?: string
+  }
+  readonly spec: { readonly nodeName?: string; readonly containers: readonly { readonly image: string }[] }
+  readonly status: {
+    readonly phase: string
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[]
+    readonly containerStatuses?: readonly { readonly containerID?: string }[]
+  }
+}
+
+export interface PodsAt {
+  readonly namespace: string
+  readonly selector: string
+}
+
+/** Those that are not on their way out. */
+export async function podsAt(cluster: Cluster, { namespace, selector }: PodsAt): Promise<readonly PodObject[]> {
+  const words = ['--namespace', namespace, 'get', 'pods', '--selector', selector]
+  const { items } = await cluster.get<{ readonly items: readonly PodObject[] }>(words)
+  return items.filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+}
+
+/** The first so many; rejects with words of /to be killed/ where there is none. */
+export async function victimsAt(cluster: Cluster, at: PodsAt, count: number): Promise<readonly PodObject[]> {
+  const victims = (await podsAt(cluster, at)).slice(0, count)
+  if (victims.length === 0) throw new Error(`in ${at.namespace} no pod is ${at.selector}: none to be killed`)
+  return victims
+}
+
+/** As a pod's death on its node looks: gone at once, without a word to its process. Resolves when they are gone. */
+export async function killPodsAt(cluster: Cluster, at: PodsAt, count = Number.POSITIVE_INFINITY): Promise<void> {
+  const victims = await victimsAt(cluster, at, count)
+  const names = victims.map(({ metadata }) => metadata.name)
+  const how = ['--grace-period=0', '--force', '--wait=false', '--ignore-not-found']
+  await cluster.kubectl(['--namespace', at.namespace, 'delete', 'pod', ...names, ...how])
+  const were = new Set(victims.map(({ metadata }) => metadata.uid))
+  await wait(`pods ${names.join()} to be gone`, async () =>
+    (await podsAt(cluster, at)).every(({ metadata }) => !were.has(metadata.uid)),
+  )
+}

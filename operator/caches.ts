@@ -1,0 +1,287 @@
+// What the operator knows of the cluster: caches of all types that it reads, and which job an object belongs to. Jobs are known by uid; an
+// object of an earlier namesake is nobody's here.
+
+import type { Clock, Random } from '../runtime/base/environment.ts'
+import type { KubeClient, KubeObject, ResourceType } from './kubernetes/contract.ts'
+import { Informer, keyOf } from './kubernetes/informer.ts'
+import type { InformerOptions } from './kubernetes/informer.ts'
+import { types } from './kubernetes/types.ts'
+import { savepointLabel } from './resources/disposal-pod.ts'
+import { componentLabel, jobLabel } from './resources/labels.ts'
+
+/** `StreamJob/<namespace>/<name>` or `Savepoint/…`: what the queue works on. */
+export type WorkKey = string
+
+export function workKey(kind: 'StreamJob' | 'Savepoint', namespace: string | undefined, name: string): WorkKey {
+  return `${kind}/${keyOf(namespace, name)}`
+}
+
+export interface CachesOptions {
+  readonly client: KubeClient
+  /** Empty: all. */
+  readonly namespaces: readonly string[]
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: InformerOptions['log']
+  /** Somebody is to look at it. */
+  readonly wanted: (key: WorkKey) => void
+}
+
+/** Why a worker's pod is not there any more. */
+const vanished = 'its pod is gone'
+
+/** Types whose objects are a job's, by the label that carries its uid. */
+export const ownTypes = [
+  types.pod,
+  types.deployment,
+  types.statefulSet,
+  types.service,
+  types.configMap,
+  types.secret,
+  types.controllerRevision,
+  types.serviceAccount,
+  types.podDisruptionBudget,
+  types.ingress,
+  types.networkPolicy,
+] as const
+
+export class Caches {
+  readonly #options: CachesOptions
+  /** Those of one type: one, or one for each namespace. */
+  readonly #own = new Map<string, readonly Informer[]>()
+  readonly #userMaps: readonly Informer[]
+  /** undefined: no right to read nodes, which are of no namespace. */
+  readonly #nodes: Informer | undefined
+  /** By the uid of the job (or Savepoint) and `Kind/name`. */
+  readonly #byOwner = new Map<string, Map<string, KubeObject>>()
+  readonly #keyByUid = new Map<string, WorkKey>()
+  readonly #lostWorkers = new Map<string, Map<string, string>>()
+  readonly #nodesLost = new Set<string>()
+
+  constructor(options: CachesOptions) {
+    this.#options = options
+    this.#add(types.streamJob, {}, (object, gone) => this.#objectChanged('StreamJob', object, gone))
+    this.#add(types.savepoint, {}, (object, gone) => this.#objectChanged('Savepoint', object, gone))
+    for (const type of ownTypes) {
+      const labelSelector = type === types.pod ? 'app.kubernetes.io/managed-by=millrace' : jobLabel
+      this.#add(type, { labelSelector }, (object, gone) => this.#childChanged(object, gone))
+    }
+    this.#userMaps = this.#make(types.configMap, { metadataOnly: true }, ({ metadata }) =>
+      this.#userMapChanged(metadata.namespace, metadata.name),
+    )
+    if (options.namespaces.length === 0)
+      this.#nodes = this.#informer(types.node, {}, (object, gone) => this.#nodeChanged(object, gone))
+  }
+
+  start(): void {
+    for (const informer of this.#all()) informer.start()
+  }
+
+  /** All first lists are there. */
+  async ready(): Promise<void> {
+    await Promise.all(this.#all().map((informer) => informer.ready))
+  }
+
+  close(): void {
+    for (const informer of this.#all()) informer.close()
+  }
+
+  /** By kind: for how long it was not heard that nothing is missing, ms; Infinity before the first list. */
+  ages(): Readonly<Record<string, number>> {
+    const ages: Record<string, number> = {}
+    for (const informer of this.#all()) ages[informer.name] = Math.max(ages[informer.name] ?? 0, informer.ageMs)
+    return ages
+  }
+
+  get(type: ResourceType, namespace: string | undefined, name: string): KubeObject | undefined {
+    for (const informer of this.#own.get(type.kind) ?? []) {
+      const found = informer.get(namespace, name)
+      if (found !== undefined) return found
+    }
+    return undefined
+  }
+
+  all(type: ResourceType): readonly KubeObject[] {
+    return (this.#own.get(type.kind) ?? []).flatMap((informer) => informer.all())
+  }
+
+  /** Everything that carries the uid in its label. */
+  ofOwner(uid: string): readonly KubeObject[] {
+    return [...(this.#byOwner.get(uid)?.values() ?? [])]
+  }
+
+  /** Metadata of a ConfigMap of whosoever. */
+  userMap(namespace: string, name: string): KubeObject | undefined {
+    for (const informer of this.#userMaps) {
+      const found = informer.get(namespace, name)
+      if (found !== undefined) return found
+    }
+    return undefined
+  }
+
+  /** Savepoints that name this job, or an earlier namesake. */
+  savepointsOf(namespace: string, job: string): readonly KubeObject[] {
+    return this.all(types.savepoint).filter(
+      (object) => object.metadata.namespace === namespace && jobNameOf(object) === job,
+    )
+  }
+
+  lostWorkers(uid: string): readonly { readonly name: string; readonly reason: string }[] {
+    return [...(this.#lostWorkers.get(uid) ?? [])].map(([name, reason]) => ({ name, reason }))
+  }
+
+  /** Its node is gone or does not answer; false also where nodes cannot be read. */
+  isNodeLost(name: string): boolean {
+    return this.#nodesLost.has(name)
+  }
+
+  wrote(type: ResourceType, object: KubeObject): void {
+    this.#informerOf(type, object)?.wrote(object)
+  }
+
+  removed(type: ResourceType, object: KubeObject): void {
+    this.#informerOf(type, object)?.removed(object)
+  }
+
+  #informerOf(type: ResourceType, { metadata }: KubeObject): Informer | undefined {
+    return (this.#own.get(type.kind) ?? []).find(
+      ({ namespace }) => namespace === undefined || namespace === metadata.namespace,
+    )
+  }
+
+  #all(): readonly Informer[] {
+    return [...[...this.#own.values()].flat(), ...this.#userMaps, ...(this.#nodes === undefined ? [] : [this.#nodes])]
+  }
+
+  #add(type: ResourceType, list: Pick<InformerOptions, 'labelSelector'>, onChange: InformerOptions['onChange']): void {
+    this.#own.set(type.kind, this.#make(type, list, onChange))
+  }
+
+  #make(
+    type: ResourceType,
+    list: Pick<InformerOptions, 'labelSelector' | 'metadataOnly'>,
+    onChange: InformerOptions['onChange'],
+  ): readonly Informer[] {
+    const { namespaces } = this.#options
+    if (namespaces.length === 0) return [this.#informer(type, list, onChange)]
+    return namespaces.map((namespace) => this.#informer(type, { ...list, namespace }, onChange))
+  }
+
+  #informer(
+    type: ResourceType,
+    list: Pick<InformerOptions, 'labelSelector' | 'metadataOnly' | 'namespace'>,
+    onChange: InformerOptions['onChange'],
+  ): Informer {
+    const { client, clock, random, log } = this.#options
+    return new Informer({ client, type, clock, random, log, onChange, keep, ...list })
+  }
+
+  #objectChanged(kind: 'StreamJob' | 'Savepoint', object: KubeObject, gone: boolean): void {
+    const { namespace, name, uid } = object.metadata
+    const key = workKey(kind, namespace, name)
+    if (!gone) this.#keyByUid.set(uid!, key)
+    else {
+      this.#keyByUid.delete(uid!)
+      this.#lostWorkers.delete(uid!)
+    }
+    this.#options.wanted(key)
+    if (kind === 'Savepoint') this.#options.wanted(workKey('StreamJob', namespace, jobNameOf(object)))
+    else
+      for (const savepoint of this.savepointsOf(namespace!, name))
+        this.#options.wanted(workKey('Savepoint', namespace, savepoint.metadata.name))
+  }
+
+  #childChanged(object: KubeObject, gone: boolean): void {
+    const { labels = {}, namespace, name } = object.metadata
+    const uid = labels[jobLabel] ?? labels[savepointLabel]
+    if (uid === undefined) return
+    const type = { apiVersion: object.apiVersion, kind: object.kind, plural: '' }
+    // Of two namesakes the cache holds one.
+    const current = gone ? this.get(type, namespace, name) : object
+    const own = this.#byOwner.get(uid) ?? new Map<string, KubeObject>()
+    this.#byOwner.set(uid, own)
+    const key = `${object.kind}/${name}`
+    if (
+      current === undefined ||
+      (current.metadata.labels?.[jobLabel] ?? current.metadata.labels?.[savepointLabel]) !== uid
+    )
+      own.delete(key)
+    else own.set(key, current)
+    if (own.size === 0) this.#byOwner.delete(uid)
+    if (object.kind === 'Pod' && labels[componentLabel] === 'worker') this.#workerChanged(uid, name, current)
+    const wanted = this.#keyByUid.get(uid)
+    if (wanted !== undefined) this.#options.wanted(wanted)
+  }
+
+  #workerChanged(uid: string, name: string, current: KubeObject | undefined): void {
+    const lost = this.#lostWorkers.get(uid) ?? new Map<string, string>()
+    if (current === undefined) lost.set(name, vanished)
+    else lost.delete(name)
+    if (lost.size > 0 && this.#keyByUid.has(uid)) this.#lostWorkers.set(uid, lost)
+    else this.#lostWorkers.delete(uid)
+  }
+
+  #userMapChanged(namespace: string | undefined, name: string): void {
+    for (const job of this.all(types.streamJob))
+      if (job.metadata.namespace === namespace && codeMapOf(job) === name)
+        this.#options.wanted(workKey('StreamJob', namespace, job.metadata.name))
+  }
+
+  #nodeChanged(object: KubeObject, gone: boolean): void {
+    const { name } = object.metadata
+    const isLost = gone || !answers(object)
+    if (isLost === this.#nodesLost.has(name)) return
+    if (isLost) this.#nodesLost.add(name)
+    else this.#nodesLost.delete(name)
+    for (const pod of this.all(types.pod)) {
+      const uid = pod.metadata.labels?.[jobLabel]
+      const key = uid === undefined ? undefined : this.#keyByUid.get(uid)
+      const { nodeName } = (pod['spec'] ?? {}) as { readonly nodeName?: string }
+      if (key !== undefined && nodeName === name) this.#options.wanted(key)
+    }
+  }
+}
+
+export function jobNameOf(savepoint: KubeObject): string {
+  const { job } = (savepoint['spec'] ?? {}) as { readonly job?: { readonly name?: string } }
+  return job?.name ?? ''
+}
+
+/** The ConfigMap that a job's spec, as it was written, has its code in. */
+export function codeMapOf(job: KubeObject): string | undefined {
+  const { program } = (job['spec'] ?? {}) as {
+    readonly program?: { readonly module?: { readonly configMap?: { readonly name?: unknown } } }
+  }
+  const name = program?.module?.configMap?.name
+  return typeof name === 'string' ? name : undefined
+}
+
+/** A node that was just made has not said anything yet. */
+function answers(node: KubeObject): boolean {
+  const { conditions = [] } = (node['status'] ?? {}) as {
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[]
+  }
+  return conditions.find(({ type }) => type === 'Ready')?.status !== 'Unknown'
+}
+
+/** Who manages which field is long, and nobody reads it here; nor is copied code read again, and of nodes only whether they answer. */
+function keep(object: KubeObject): KubeObject {
+  const { managedFields: _, ...metadata } = object.metadata
+  const isCode = object.kind === 'ConfigMap' && metadata.labels?.[componentLabel] === 'code'
+  if (isCode) {
+    const { data: _d, binaryData: _b, ...rest } = object
+    return { ...rest, metadata }
+  }
+  if (object.kind === 'Node') {
+    const { status } = object as { readonly status?: { readonly conditions?: unknown } }
+    const { name, uid, resourceVersion } = metadata
+    const kept = { name, ...(uid !== undefined && { uid }), ...(resourceVersion !== undefined && { resourceVersion }) }
+    return {
+      apiVersion: object.apiVersion,
+      kind: object.kind,
+      metadata: kept,
+      status: { conditions: status?.conditions },
+    }
+  }
+  return { ...object, metadata }
+}

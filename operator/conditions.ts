@@ -1,0 +1,243 @@
+// The conditions of a StreamJob: what is the case, its first cause, and what to do. Reconciling and Stalled are kstatus's. A message changes
+// only with what it tells of, since each change is a write.
+
+import type { Condition, ConditionType, Observed, StreamJobStatus } from './contract.ts'
+import { childrenOf } from './decide-children.ts'
+import { desiredOf, isBlocked, isOutdated } from './decide-desired.ts'
+import { outageOf, ownCoordinator, ownRevision, troubleOf, validSpec } from './decide-facts.ts'
+import { isSupported } from './decide-supported.ts'
+import { restoreFromProblem } from './decide-restore-from.ts'
+import { closeChoice, lostState } from './upgrade.ts'
+import { timeMs, timeText } from './status-time.ts'
+
+interface Word {
+  readonly status: Condition['status']
+  readonly reason: string
+  readonly message: string
+}
+
+const is = (reason: string, message: string): Word => ({ status: 'True', reason, message })
+const isNot = (reason: string, message: string): Word => ({ status: 'False', reason, message })
+const unknown = (reason: string, message: string): Word => ({ status: 'Unknown', reason, message })
+
+export function conditionsOf(observed: Observed, status: StreamJobStatus): readonly Condition[] {
+  const blocked = blockedBy(observed, status)
+  const stalled = blocked ?? stalledBy(observed, status)
+  const words: Readonly<Record<ConditionType, Word>> = {
+    Ready: readyWord(observed, status),
+    Progressing: progressingWord(status),
+    CheckpointHealthy: checkpointWord(observed, status),
+    Degraded: degradedWord(observed, status),
+    UpgradeBlocked: blocked ?? isNot('NotBlocked', 'No change of the spec waits.'),
+    Reconciling: reconcilingWord(observed, status, stalled !== undefined),
+    Stalled: stalled ?? isNot('NotStalled', 'Nothing stands in the way.'),
+  }
+  return Object.entries(words).map(([type, word]) => conditionOf(observed, status, type as ConditionType, word))
+}
+
+/** The time of its last change stays until it changes. */
+function conditionOf(
+  { job, nowMs }: Observed,
+  { conditions }: StreamJobStatus,
+  type: ConditionType,
+  word: Word,
+): Condition {
+  const before = conditions.find((condition) => condition.type === type)
+  const lastTransitionTime = before?.status === word.status ? before.lastTransitionTime : timeText(nowMs)
+  return {
+    type,
+    ...word,
+    message: word.message.slice(0, messageMax),
+    lastTransitionTime,
+    observedGeneration: job.generation,
+  }
+}
+const messageMax = 2_000
+
+function readyWord(observed: Observed, status: StreamJobStatus): Word {
+  const { transition, ended, start, failure } = status
+  if (observed.job.deletingSince !== undefined) return isNot('Deleting', 'The job is being deleted.')
+  if (ended === 'FAILED')
+    return isNot(
+      'Failed',
+      `The job failed: ${failure ?? 'no reason was given'}. Mend what it names, then change the spec or raise spec.restartNonce.`,
+    )
+  if (ended === 'FINISHED') return isNot('Finished', 'The job has read all of its input and finished.')
+  if (ended === 'SUSPENDED') return isNot('Suspended', 'The job is suspended. Set spec.state to running to go on.')
+  if (start === 0) return isNot('NotStarted', 'The job has not started yet.')
+  if (transition?.step === 'closed' || transition?.step === 'starting')
+    return isNot('Starting', 'The next start of the job is made ready.')
+  const own = ownCoordinator(observed, status)
+  if (own === undefined)
+    return unknown('CoordinatorUnreachable', `Nobody answers for start ${start}: ${silence(observed)}.`)
+  switch (own.state) {
+    case 'running':
+      return is('Running', 'All subtasks run.')
+    case 'starting':
+      return isNot('Starting', waitsFor(own.slotsNeeded, own.slotsOffered))
+    case 'restarting':
+      return isNot('Restarting', `The job restarts after a failure: ${own.lastFailure ?? 'unknown'}.`)
+    case 'ending':
+    case 'ended':
+      return isNot('Ended', `Start ${start} has ended (${own.end}).`)
+    default:
+      return own.state satisfies never
+  }
+}
+
+function waitsFor(needed: number | undefined, offered: number | undefined): string {
+  return needed !== undefined && offered !== undefined && offered < needed
+    ? `It needs ${needed} slots, and its workers offer fewer.`
+    : 'Its subtasks are being started.'
+}
+
+function silence({ coordinator }: Observed): string {
+  return coordinator.known ? `the coordinator is at start ${coordinator.value.start}` : coordinator.why
+}
+
+function progressingWord({ transition, ended }: StreamJobStatus): Word {
+  if (transition === undefined)
+    return isNot(ended === undefined ? 'Settled' : capital(ended.toLowerCase()), 'Nothing is under way.')
+  const { kind, step, to, parallelism } = transition
+  const target =
+    parallelism !== undefined ? ` to parallelism ${parallelism}` : to === undefined ? '' : ` to revision ${to}`
+  return is(`${capital(kind)}${capital(step)}`, `${capital(kind)}${target}: ${stepWords[step]}.`)
+}
+
+const stepWords = {
+  recovering: 'where HEAD is gets read, since status was lost',
+  preparing: 'the revision is stored and tried out',
+  closing: 'the running start is ended at its restore point',
+  closed: 'the restore point is known, and what ran is taken down',
+  starting: 'the next start is made',
+  stabilising: 'its first checkpoint is awaited',
+  growing: 'workers are added',
+  rescaling: 'the coordinator changes the size',
+  shrinking: 'workers that are not needed go',
+} as const
+
+function checkpointWord(observed: Observed, status: StreamJobStatus): Word {
+  if (status.ended !== undefined || status.start === 0) return unknown('NotRunning', 'The job does not run.')
+  const own = ownCoordinator(observed, status)
+  if (own === undefined) return unknown('CoordinatorUnreachable', `Nobody tells: ${silence(observed)}.`)
+  if (own.consecutiveFailures > 0)
+    return isNot(
+      'CheckpointsFail',
+      `Checkpoints fail: ${own.lastFailure ?? 'see the log of the coordinator'}. What is written since the last one would be processed again after a restart. Look at /v1/checkpoints and the object store.`,
+    )
+  if (own.checkpointing === 'off')
+    return isNot('CheckpointingOff', 'The job takes no checkpoints: after a failure it begins again where it started.')
+  return own.completedInStart || status.lastCheckpoint !== undefined
+    ? is('Completed', 'The last checkpoint completed.')
+    : unknown('NoneYet', 'No checkpoint has completed yet.')
+}
+
+function degradedWord(observed: Observed, status: StreamJobStatus): Word {
+  const expected = status.ended === undefined && status.start > 0
+  const outage = outageOf(observed, status)
+  if (outage !== undefined)
+    return is('Outage', `${capital(outage)}. The job goes on when it is back; nothing needs to be done for the job.`)
+  const foreign = childrenOf(observed, status)?.foreign ?? []
+  if (expected && foreign.length > 0) return foreignWord(foreign)
+  if (observed.refusedAct !== undefined)
+    return is('ActRefused', `What is to be done is refused: ${observed.refusedAct}`)
+  if (!expected || status.transition?.step === 'closed') return isNot('AsExpected', 'Nothing is wrong.')
+  const own = ownCoordinator(observed, status)
+  const trouble = troubleOf(observed)
+  // Why nobody answers says more than that nobody does.
+  if (trouble !== undefined && own === undefined) return troubleWord(trouble)
+  if (status.transition?.step === 'starting') return isNot('AsExpected', 'Nothing is wrong.')
+  if (own === undefined)
+    return is(
+      'CoordinatorUnreachable',
+      `The coordinator does not answer: ${silence(observed)}. Its tasks run on; checkpoints wait.`,
+    )
+  if (own.state === 'restarting')
+    return is('Restarting', `The job restarts after a failure: ${own.lastFailure ?? 'unknown'}.`)
+  if (trouble !== undefined) return troubleWord(trouble)
+  if (status.blocked?.reason === 'RolledBack') return is('RolledBack', status.blocked.message)
+  return isNot('AsExpected', 'Nothing is wrong.')
+}
+
+function troubleWord({ pod, reason, message }: NonNullable<ReturnType<typeof troubleOf>>): Word {
+  return is(reason, `Pod ${pod.name} does not run: ${message}`)
+}
+
+function foreignWord(foreign: readonly string[]): Word {
+  return is(
+    'ForeignObject',
+    `${foreign.join(', ')} has the name of one of the job's objects and is not the job's; it is left alone. Delete or rename it.`,
+  )
+}
+
+/** Why the spec as it is does not run. */
+function blockedBy(observed: Observed, status: StreamJobStatus): Word | undefined {
+  const { transition, blocked } = status
+  const desired = desiredOf(observed)
+  if (desired.kind !== 'known')
+    return is(
+      desired.reason,
+      `${desired.message}${status.start > 0 ? ' The job runs on by the last spec that was good.' : ''}`,
+    )
+  if (transition?.step === 'closing') {
+    const choice = closeChoice(observed, status)
+    if (choice.how === 'block') return is(choice.reason, choice.message)
+    if (transition.retry !== undefined && transition.kind !== 'delete')
+      return is(
+        transition.mode === 'savepoint' ? 'SavepointFailed' : 'RestorePointUnknown',
+        `It is tried again: ${transition.retry.why}. Nothing was taken away.`,
+      )
+  }
+  if (transition?.step === 'closed' && lostState(observed, status))
+    return is(
+      'NothingToRestore',
+      'The job took no checkpoints: its state since the start is gone with its processes. Set spec.upgradeMode to stateless to begin from nothing, or spec.restoreFrom and restoreNonce to begin at a snapshot.',
+    )
+  if (blocked !== undefined && (isBlocked(desired, status) || blocked.reason === 'RescaleRefused'))
+    return is(blocked.reason, blocked.message)
+  return undefined
+}
+
+function reconcilingWord(observed: Observed, status: StreamJobStatus, isStalled: boolean): Word {
+  if (isStalled) return isNot('Stalled', 'See Stalled.')
+  if (observed.job.deletingSince !== undefined) return is('Deleting', 'The job is being deleted.')
+  if (status.transition !== undefined) return is(capital(status.transition.kind), 'A change of the job is under way.')
+  const wants = observed.spec.fits && observed.spec.spec.state === 'running' && status.ended !== 'FINISHED'
+  const outdated = wants && isOutdated(desiredOf(observed), ownRevision(observed, status)) === true
+  return outdated
+    ? is('Outdated', 'The job does not run by its spec yet.')
+    : isNot('Settled', 'The job is as its spec says.')
+}
+
+/** What else does not get better by waiting, or has taken too long. */
+function stalledBy(observed: Observed, status: StreamJobStatus): Word | undefined {
+  const { transition, ended, failure } = status
+  const revision = ownRevision(observed, status)
+  if (revision !== undefined && !isSupported(observed.operatorVersion, revision.operatorVersion))
+    return is(
+      'UnsupportedRuntime',
+      `Revision ${revision.name} was made by operator ${revision.operatorVersion}, this is ${observed.operatorVersion}; nothing of it is changed. Install an operator of a version beside it.`,
+    )
+  const nowhere = restoreFromProblem(observed, status)
+  if (nowhere !== undefined) return is('RestoreFromNotFound', nowhere)
+  if (ended === 'FAILED') return is('Failed', failure ?? 'The job failed.')
+  const foreign = status.start > 0 && ended === undefined ? (childrenOf(observed, status)?.foreign ?? []) : []
+  if (foreign.length > 0) return foreignWord(foreign)
+  if (transition === undefined) return undefined
+  if (
+    observed.nowMs - timeMs(transition.progressAt) <=
+    (validSpec(observed, status)?.rollback.progressDeadline ?? 300_000)
+  )
+    return undefined
+  if (transition.held !== undefined) return undefined
+  const trouble = troubleOf(observed)
+  const cause =
+    trouble === undefined
+      ? `${capital(transition.kind)} makes no progress: ${observed.refusedAct ?? stepWords[transition.step]}`
+      : `${trouble.reason}: ${trouble.message}`
+  return is('ProgressDeadlineExceeded', `${cause}. It is still tried; mend what is named, or change the spec.`)
+}
+
+function capital(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1)
+}

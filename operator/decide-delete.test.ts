@@ -1,0 +1,195 @@
+import { describe, expect, it } from 'vitest'
+import { World } from './decide-world.ts'
+import type { Spec } from './decide-world.ts'
+
+const isQuiet = (world: World): boolean => world.status?.transition === undefined && world.decide().kind === 'wait'
+
+function running(spec: Spec = {}): World {
+  const world = new World(spec)
+  world.run(() => isQuiet(world) && world.status?.phase === 'RUNNING')
+  world.deeds.length = 0
+  return world
+}
+const events = (world: World): string[] =>
+  world.deeds.flatMap((deed) => (deed.deed === 'event' ? [`${deed.reason}: ${deed.message}`] : []))
+
+/** Deletes it, and gives the seconds until it is gone. */
+function deleted(world: World): number {
+  const begun = world.nowMs
+  world.delete()
+  world.run(() => false, 200)
+  expect(world.job).toBeUndefined()
+  return (world.nowMs - begun) / 1_000
+}
+
+describe('a job that is deleted', () => {
+  it('has HEAD closed as cancelled, and is gone in seconds', () => {
+    const world = running({ parallelism: 2 })
+    expect(deleted(world)).toBeLessThanOrEqual(10)
+    expect(world.head!.end).toBe('cancelled')
+    expect(events(world).some((event) => event.startsWith('DeletionIncomplete'))).toBe(false)
+  })
+
+  it('in any step of an upgrade, a rescale or a suspension is gone in time, and nothing runs on', () => {
+    const changes: Spec[] = [
+      { logLevel: 'debug' },
+      { parallelism: 3 },
+      { state: 'suspended' },
+      { logLevel: 'debug', upgradeMode: 'savepoint' },
+    ]
+    for (const change of changes)
+      for (let writes = 1; writes <= 14; writes++) {
+        const world = running()
+        world.edit(change)
+        for (let moment = 0; world.writes < writes && moment < 40; moment++)
+          if (world.reconcile().kind === 'wait') world.pass(500)
+        expect(deleted(world)).toBeLessThanOrEqual(46)
+        expect(world.head!.end).not.toBe('none')
+      }
+  })
+
+  it('before it has begun is gone at once', () => {
+    const world = new World({ state: 'suspended' })
+    for (let look = 0; look < 5; look++) world.reconcile()
+    expect(deleted(world)).toBe(0)
+  })
+
+  it('suspended, finished or failed needs nobody to answer', () => {
+    for (const end of ['SUSPENDED', 'FINISHED', 'FAILED'] as const) {
+      const world = running()
+      if (end === 'SUSPENDED') world.edit({ state: 'suspended' })
+      if (end === 'FINISHED') world.endOfInput = true
+      if (end === 'FAILED') world.jobFails = true
+      world.run(() => isQuiet(world) && world.status!.phase === end)
+      world.coordinatorIsSilent = true
+      expect(deleted(world)).toBeLessThanOrEqual(20)
+      expect(world.head!.end).toBe('cancelled')
+    }
+  })
+
+  it('while nobody answers is closed by a pod', () => {
+    const world = running()
+    world.coordinatorIsSilent = true
+    expect(deleted(world)).toBeLessThanOrEqual(20)
+    expect(world.head!.end).toBe('cancelled')
+  })
+
+  it.each<[string, (world: World) => void]>([
+    ['the object store away', (world) => void (world.storageIsDown = world.coordinatorIsSilent = true)],
+    ['no pods to be had', (world) => void (world.podsCannotBeMade = world.coordinatorIsSilent = true)],
+    [
+      'the namespace going and nobody answering',
+      (world) => void (world.namespaceTerminating = world.coordinatorIsSilent = true),
+    ],
+    [
+      'a status that is lost and nobody answering, without room for a pod',
+      (world) => {
+        world.status = undefined
+        world.podsCannotBeMade = world.coordinatorIsSilent = true
+      },
+    ],
+  ])('with %s goes at its deadline, and says what was left undone', (_, spoil) => {
+    const world = running()
+    spoil(world)
+    const seconds = deleted(world)
+    expect(seconds).toBeGreaterThanOrEqual(45)
+    expect(seconds).toBeLessThanOrEqual(46)
+    expect(world.head!.end).toBe('none')
+    expect(events(world).filter((event) => event.startsWith('DeletionIncomplete'))).toEqual([
+      expect.stringContaining('HEAD was not closed'),
+    ])
+  })
+
+  it('has a deadline of its own', () => {
+    const world = running({ deletion: { deadline: '5s' } })
+    world.podsCannotBeMade = world.coordinatorIsSilent = true
+    expect(deleted(world)).toBeLessThanOrEqual(6)
+  })
+
+  it('in a namespace that goes is cancelled by its coordinator, without a pod', () => {
+    const world = running()
+    world.namespaceTerminating = true
+    expect(deleted(world)).toBeLessThanOrEqual(10)
+    expect(world.head!.end).toBe('cancelled')
+  })
+
+  it('of a spec that became invalid goes all the same', () => {
+    const world = running()
+    world.edit({ parallelism: 0 })
+    expect(deleted(world)).toBeLessThanOrEqual(10)
+  })
+
+  it('without our finalizer is left to the garbage collector', () => {
+    const world = running()
+    world.job = { ...world.job!, finalizers: ['other'], deletingSince: new Date(world.nowMs).toISOString() }
+    world.settle()
+    expect(world.deeds).toEqual([{ deed: 'record', why: 'what is observed has changed' }])
+    expect(world.status!.phase).toBe('DELETING')
+  })
+
+  it('forces what is stuck at the deadline', () => {
+    const world = running({ deletion: { deadline: '10s' } })
+    const pod = world.pods.find(({ fact }) => fact.component === 'worker')!
+    pod.fact = { ...pod.fact, nodeLost: true, deletingSince: new Date(world.nowMs).toISOString(), graceSeconds: 5 }
+    world.delete()
+    for (let second = 0; second < 9; second++) {
+      world.settle()
+      world.pass(1_000)
+    }
+    expect(world.job).toBeDefined()
+    world.nowMs += 1_000
+    expect(world.decide()).toMatchObject({
+      kind: 'act',
+      actions: [
+        { type: 'event', reason: 'DeletionIncomplete' },
+        { type: 'delete', of: { uid: pod.fact.uid }, force: true },
+        { type: 'removeFinalizer' },
+      ],
+    })
+  })
+})
+
+describe('deletion.savepoint', () => {
+  const spec = { deletion: { savepoint: true, deadline: '40s' } }
+
+  it('takes one, which gets a name and outlives the job', () => {
+    const world = running(spec)
+    expect(deleted(world)).toBeLessThanOrEqual(10)
+    expect(world.deeds.filter(({ deed }) => deed === 'savepoint')).toMatchObject([{ stops: true }])
+    expect(world.savepoints).toMatchObject([
+      { name: expect.stringMatching(/-last$/), path: expect.stringContaining('savepoint-') },
+    ])
+    // What is stopped is over; the next start that there will not be needs no other end.
+    expect(world.head!.end).toBe('stopped')
+  })
+
+  it('that fails says so, and the job goes', () => {
+    const world = running(spec)
+    world.savepointsFail = true
+    expect(deleted(world)).toBeLessThanOrEqual(15)
+    expect(events(world).some((event) => event.startsWith('SavepointFailed'))).toBe(true)
+    expect(world.head!.end).toBe('cancelled')
+    expect(world.savepoints).toEqual([])
+  })
+
+  it('of a job that nobody answers for does not hold it up for ever', () => {
+    const world = running(spec)
+    world.coordinatorIsSilent = true
+    expect(deleted(world)).toBeLessThanOrEqual(41)
+    expect(world.head!.end).toBe('cancelled')
+  })
+})
+
+it('onCancellation: delete has the checkpoints of an ended job taken away by a pod', () => {
+  const world = running({ checkpointing: { onCancellation: 'delete' } })
+  world.edit({ state: 'suspended' })
+  world.run(() => isQuiet(world) && world.status!.phase === 'SUSPENDED')
+  const seen = new Set<string>()
+  world.delete()
+  world.run(() => {
+    for (const { fact } of world.pods) if (fact.purpose !== undefined) seen.add(fact.purpose)
+    return false
+  }, 100)
+  expect(world.job).toBeUndefined()
+  expect([...seen]).toEqual(['admin-close', 'admin-dispose-checkpoints'])
+})

@@ -1,0 +1,199 @@
+// Deletion, in every state and within its deadline: HEAD is closed as cancelled, what runs is taken down, and the rest is the garbage
+// collector's. With coordinator, object store and API of pods gone it ends at the deadline and says what was left undone: nobody starts this
+// uid again.
+
+import type { Action, Decision, Observed, StreamJobStatus } from './contract.ts'
+import { FINALIZER } from './contract.ts'
+import { act, normal, record, wait, warning } from './decide-answers.ts'
+import { stuckPods } from './decide-children.ts'
+import { hasRemains, podsOf, revisionNamed, shortPod, validSpec } from './decide-facts.ts'
+import { adminAnswer } from './decide-outputs.ts'
+import { childName } from './revision-names.ts'
+import { beginTransition, firstStatus, pointAt, toNextAttempt, toStep } from './status.ts'
+import { timeMs } from './status-time.ts'
+import { adminRevision, downOf } from './upgrade-close.ts'
+
+/** Of a job whose spec was never valid. */
+const deadlineMsDefault = 45_000
+/** How long nobody answers before a pod is made. */
+const patienceMs = 3_000
+
+export function decideDeletion(observed: Observed, known: StreamJobStatus | undefined): Decision {
+  const { job } = observed
+  if (!job.finalizers.includes(FINALIZER)) return wait("deletion is the garbage collector's")
+  const status = known ?? firstStatus(observed)
+  if (hasNotBegun(observed, known)) return act('nothing has begun', { type: 'removeFinalizer' })
+  const deadlineMs = validSpec(observed, status)?.deletion.deadline ?? deadlineMsDefault
+  const leftMs = timeMs(job.deletingSince!) + deadlineMs - observed.nowMs
+  if (leftMs <= 0) return givenUp(observed, status)
+  const decision = inTime(observed, status)
+  return decision.kind === 'wait' ? { ...decision, forMs: Math.min(decision.forMs ?? leftMs, leftMs) } : decision
+}
+
+function hasNotBegun(observed: Observed, status: StreamJobStatus | undefined): boolean {
+  if (status === undefined) return !hasRemains(observed)
+  const { start, transition } = status
+  return start === 0 && (transition === undefined || (transition.kind === 'start' && transition.step === 'preparing'))
+}
+
+function inTime(observed: Observed, status: StreamJobStatus): Decision {
+  if (status.transition?.kind !== 'delete') {
+    const wantsSavepoint = validSpec(observed, status)?.deletion.savepoint === true && status.ended === undefined
+    const mode = wantsSavepoint ? 'savepoint' : 'delete'
+    const next = beginTransition(observed, status, { kind: 'delete', step: 'closing', mode, from: status.revision })
+    return record(observed, next, 'it is deleted', [
+      normal('Deleting', `The job is deleted${wantsSavepoint ? ', after a savepoint' : ''}.`),
+    ])
+  }
+  if (status.transition.step !== 'closed') return closing(observed, status)
+  return takenDown(observed)
+}
+
+/** Any coordinator of this uid will do: whichever start HEAD is at, it is the last. */
+function closing(observed: Observed, status: StreamJobStatus): Decision {
+  const { mode, request, stepAt } = status.transition!
+  const { coordinator } = observed
+  const silentMs = observed.nowMs - timeMs(stepAt)
+  if (!coordinator.known) {
+    if (silentMs < patienceMs && podsOf(observed, 'coordinator').some(({ ready }) => ready))
+      return wait('the coordinator does not answer', 1_000)
+    // A savepoint needs the coordinator: it has until the deadline, which then says that there is none.
+    if (mode === 'savepoint' && silentMs < savepointPatienceMs)
+      return wait('the savepoint needs the coordinator', 1_000)
+    if (observed.namespaceTerminating) return wait('no pod can be made in a namespace that goes', 1_000)
+    return closedByPod(observed, status)
+  }
+  const { start, end, requests, restorePoint, state } = coordinator.value
+  if (mode === 'savepoint') {
+    const answer = requests[request]
+    if (answer?.state === 'completed' || (end === 'stopped' && restorePoint.kind === 'savepoint'))
+      return savepointTaken(observed, status, answer?.path ?? restorePoint.path)
+    if (answer?.state === 'failed' || answer?.state === 'ended' || end !== 'none') {
+      const why = answer?.detail ?? `the job has ended (${end})`
+      const event = warning(
+        'SavepointFailed',
+        `The job is deleted without the savepoint that deletion.savepoint asks for: ${why}. Its checkpoints stay as onCancellation says.`,
+      )
+      return record(observed, withoutSavepoint(status), 'the savepoint failed', [event])
+    }
+    return answer?.state === 'pending'
+      ? wait('the savepoint is taken', 500)
+      : act('a savepoint is taken', { type: 'request', request: { type: 'stop', start, request, drain: false } })
+  }
+  if (end === 'none')
+    return act('HEAD is closed', { type: 'request', request: { type: 'cancel', start, request: `${request}-cancel` } })
+  // The coordinator of a cancelled job takes away what the policy says.
+  if (state === 'ending') return wait('the job ends', 500)
+  const needsPolicy = end !== 'cancelled' && discards(observed, status) && !observed.namespaceTerminating
+  if (needsPolicy) return closedByPod(observed, status)
+  return closed(observed, status, restorePoint)
+}
+const savepointPatienceMs = 15_000
+
+function discards(observed: Observed, status: StreamJobStatus): boolean {
+  return validSpec(observed, status)?.checkpointing.onCancellation === 'delete'
+}
+
+function withoutSavepoint(status: StreamJobStatus): StreamJobStatus {
+  const transition = status.transition!
+  return {
+    ...status,
+    transition: {
+      ...transition,
+      mode: 'delete',
+      attempt: transition.attempt + 1,
+      request: `${transition.request.replace(/-\d+$/, '')}-${transition.attempt + 1}`,
+    },
+  }
+}
+
+/** It outlives the job, under a name of its own. */
+function savepointTaken(observed: Observed, status: StreamJobStatus, path: string | undefined): Decision {
+  const name = childName(observed.job, 'last')
+  const isNamed = observed.savepoints.some((savepoint) => savepoint.name === name)
+  if (path !== undefined && !isNamed && !observed.namespaceTerminating)
+    return act('the savepoint gets a name', { type: 'createSavepoint', name, path })
+  const event = normal(
+    'SavepointCompleted',
+    `The last savepoint is at ${path ?? 'an unknown place'}${isNamed ? `, Savepoint ${name}` : ''}.`,
+  )
+  return record(observed, withoutSavepoint(status), 'the savepoint is complete', [event])
+}
+
+function closed(observed: Observed, status: StreamJobStatus, point: Parameters<typeof pointAt>[1]): Decision {
+  const unconfirmed = point.unconfirmed
+    ? [
+        warning(
+          'CommitsUnconfirmed',
+          `Transactions that are permitted by ${point.path ?? 'HEAD'} were not confirmed; they are left as they are (millrace admin commit).`,
+        ),
+      ]
+    : []
+  const next = { ...status, restorePoint: pointAt(observed, point) }
+  return record(observed, toStep(observed, next, 'closed'), 'HEAD is closed', unconfirmed)
+}
+
+function closedByPod(observed: Observed, status: StreamJobStatus): Decision {
+  const { request, retry } = status.transition!
+  const isDiscarding = discards(observed, status)
+  const run = (pod: 'admin-close' | 'admin-dispose-checkpoints', ...words: string[]): Decision => {
+    const revision = adminRevision(observed, status)
+    if (revision === undefined || revisionNamed(observed, revision) === undefined)
+      return wait('no revision is stored that could close HEAD', 1_000)
+    const begin = status.begin ?? { parallelism: Math.max(1, status.parallelism) }
+    const start = Math.max(1, status.start)
+    return act('HEAD is closed by a pod', {
+      type: 'runPod',
+      pod,
+      request,
+      revision,
+      start,
+      begin,
+      arguments: ['admin', ...words, '--yes', '--output', 'json'],
+    })
+  }
+  const again = (why: string): Decision =>
+    record(observed, toNextAttempt(observed, status, why), 'the pod could not close HEAD')
+  if (retry !== undefined && observed.nowMs < timeMs(retry.at))
+    return wait(retry.why, timeMs(retry.at) - observed.nowMs)
+  const pod = shortPod(observed, 'admin-close', request)
+  if (pod === undefined) return run('admin-close', 'close', '--deleted')
+  const answer = adminAnswer(pod)
+  if (answer.kind === 'running') return wait('a pod closes HEAD', 500)
+  if (answer.kind === 'failed') return again(answer.why)
+  if (answer.kind === 'none') return closed(observed, status, { kind: 'empty', start: 0, unconfirmed: false })
+  const { restorePoint } = answer.head
+  if (!isDiscarding || restorePoint.unconfirmed) return closed(observed, status, restorePoint)
+  const disposal = shortPod(observed, 'admin-dispose-checkpoints', request)
+  if (disposal === undefined) return run('admin-dispose-checkpoints', 'dispose', '--checkpoints')
+  const disposed = adminAnswer(disposal)
+  if (disposed.kind === 'running') return wait('a pod takes the checkpoints away', 500)
+  return disposed.kind === 'failed' ? again(disposed.why) : closed(observed, status, restorePoint)
+}
+
+function takenDown(observed: Observed): Decision {
+  return downOf(observed, true) ?? act('nothing of the job runs any more', { type: 'removeFinalizer' })
+}
+
+/** At the deadline: what is stuck is forced, and what was not done is said. */
+function givenUp(observed: Observed, status: StreamJobStatus): Decision {
+  const isClosed = status.transition?.kind === 'delete' && status.transition.step === 'closed'
+  const { restorePoint } = status
+  const words = [
+    ...(isClosed
+      ? []
+      : [
+          'HEAD was not closed, since neither its coordinator nor a pod could reach it; nobody starts this job again, and its transactions are left untouched',
+        ]),
+    ...(isClosed && podsOf(observed, 'worker').length + podsOf(observed, 'coordinator').length > 0
+      ? ['some of its pods were still there']
+      : []),
+  ]
+  const where = restorePoint?.path === undefined ? '' : ` Its last known snapshot is ${restorePoint.path}.`
+  const event = warning(
+    'DeletionIncomplete',
+    `The job was deleted at its deadline: ${words.join('; ') || 'it took too long'}.${where}`,
+  )
+  const forced = stuckPods(observed, 0).map((of): Action => ({ type: 'delete', of, force: true }))
+  return act('the deadline of the deletion has come', event, ...forced, { type: 'removeFinalizer' })
+}

@@ -1,0 +1,81 @@
+// Questions to what was observed that several decisions ask. Unknown stays unknown: undefined here means "nobody says".
+
+import type {
+  ChildFact,
+  CoordinatorFact,
+  EffectiveSpec,
+  Observed,
+  PodFact,
+  PodPurpose,
+  Revision,
+  StreamJobStatus,
+} from './contract.ts'
+
+/** The coordinator, if it speaks for the start that status names; one that has not begun it yet speaks for an older one. */
+export function ownCoordinator({ coordinator }: Observed, status: StreamJobStatus): CoordinatorFact | undefined {
+  return coordinator.known && coordinator.value.start === status.start ? coordinator.value : undefined
+}
+
+export function revisionNamed({ revisions }: Observed, name: string | undefined): Revision | undefined {
+  return name === undefined ? undefined : revisions.find((revision) => revision.name === name)
+}
+
+/** The revision that runs. */
+export function ownRevision(observed: Observed, status: StreamJobStatus): Revision | undefined {
+  return revisionNamed(observed, status.revision)
+}
+
+/** What holds for the job now: the spec as it is, or the last one that was valid. undefined: there was none yet. */
+export function validSpec(observed: Observed, status: StreamJobStatus | undefined): EffectiveSpec | undefined {
+  if (observed.spec.fits) return observed.spec.spec
+  return (revisionNamed(observed, status?.transition?.to) ?? revisionNamed(observed, status?.revision))?.spec
+}
+
+export type Workload = 'Deployment' | 'StatefulSet'
+
+/** The job's own coordinator (Deployment) or workers (StatefulSet). */
+export function workload({ children }: Observed, kind: Workload): ChildFact | undefined {
+  return Object.entries(children).find(([key, child]) => key.startsWith(`${kind}/`) && child.ownedByJob)?.[1]
+}
+
+export function podsOf({ pods }: Observed, component: PodFact['component']): readonly PodFact[] {
+  return pods.filter((pod) => pod.component === component)
+}
+
+export function shortPod({ pods }: Observed, purpose: PodPurpose, request: string): PodFact | undefined {
+  return pods.find((pod) => pod.purpose === purpose && pod.request === request)
+}
+
+/** Pods of the running job that do not run, with the kubelet's or the scheduler's reason. */
+export function troubleOf(
+  observed: Observed,
+): { readonly pod: PodFact; readonly reason: string; readonly message: string } | undefined {
+  for (const component of ['coordinator', 'worker'] as const)
+    for (const pod of podsOf(observed, component)) if (pod.trouble !== undefined) return { pod, ...pod.trouble }
+  return undefined
+}
+
+/** What is away that neither the job nor its spec can help. */
+export function outageOf(observed: Observed, status: StreamJobStatus): string | undefined {
+  const own = ownCoordinator(observed, status)
+  if (own?.storageAnswers === false) return 'the object store does not answer'
+  if (own?.natsAnswers === false) return 'NATS does not answer'
+  const lost = observed.pods.find(
+    ({ component, nodeLost }) => nodeLost && (component === 'coordinator' || component === 'worker'),
+  )
+  return lost === undefined ? undefined : `the node ${lost.node} of ${lost.name} does not answer`
+}
+
+export function workersFor({ slotsNeeded, slots }: { readonly slotsNeeded: number; readonly slots: number }): number {
+  return Math.ceil(slotsNeeded / slots)
+}
+
+/** Anything of this uid that a start has left: an empty status is then no first start. */
+export function hasRemains({ children, pods, revisions }: Observed): boolean {
+  return revisions.length > 0 || pods.length > 0 || Object.values(children).some(({ ownedByJob }) => ownedByJob)
+}
+
+/** The numbers of starts whose objects are there: they are not used again, whatever status and HEAD say. */
+export function startsOfChildren({ children }: Observed): readonly number[] {
+  return Object.values(children).flatMap(({ ownedByJob, start }) => (ownedByJob && start !== undefined ? [start] : []))
+}

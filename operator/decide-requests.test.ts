@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest'
+import { deeds, events, reaches, running, stay } from './decide-story.ts'
+
+describe('a snapshot that is asked for', () => {
+  it('by nonces is answered once each, one at a time', () => {
+    const world = running()
+    world.edit({ savepointNonce: 1 })
+    world.reconcile()
+    world.edit({ savepointNonce: 2, checkpointNonce: 7 })
+    stay(world, 30)
+    expect(world.status).toMatchObject({
+      answered: { savepoint: 2, checkpoint: 7 },
+      savepoints: [{ request: expect.any(String) }, {}],
+    })
+    expect(deeds(world, 'savepoint').map(({ stops }) => stops)).toEqual([false, false])
+    expect(events(world)).toEqual(['SavepointCompleted', 'SavepointCompleted', 'CheckpointCompleted'])
+    stay(world, 60)
+    expect(deeds(world, 'savepoint')).toHaveLength(2)
+  })
+
+  it('that fails is answered too, and the job runs on', () => {
+    const world = running()
+    world.savepointsFail = true
+    world.edit({ savepointNonce: 1 })
+    stay(world, 30)
+    expect(world.status).toMatchObject({ phase: 'RUNNING', answered: { savepoint: 1 }, savepoints: [] })
+    expect(events(world)).toEqual(['SavepointFailed'])
+  })
+
+  it('while the coordinator is lost is taken when it is back', () => {
+    const world = running()
+    world.edit({ savepointNonce: 1 })
+    world.reconcile()
+    world.coordinatorIsSilent = true
+    stay(world, 60)
+    expect(world.status!.asked).toBeDefined()
+    world.coordinatorIsSilent = false
+    stay(world, 30)
+    expect(deeds(world, 'savepoint')).toHaveLength(1)
+    expect(world.status!.answered.savepoint).toBe(1)
+  })
+
+  it('by an object is told to the object; of a job that has ended at once', () => {
+    const world = running()
+    world.addSavepoint('mine')
+    world.addSavepoint('known', { path: 's3://b/old' })
+    stay(world, 20)
+    expect(world.savepoints.find(({ name }) => name === 'mine')!.status).toEqual({
+      state: 'completed',
+      path: expect.stringContaining('savepoint-'),
+    })
+    expect(deeds(world, 'savepoint')).toHaveLength(1)
+    world.endOfInput = true
+    reaches(world, 'FINISHED', 1)
+    world.addSavepoint('late')
+    stay(world, 10)
+    expect(world.savepoints.find(({ name }) => name === 'late')!.status).toMatchObject({ state: 'failed' })
+  })
+
+  it('by spec.savepoints is made each time, and kept by count: only what the operator made', () => {
+    const world = running({ savepoints: { every: '20s', keep: { count: 2 } } })
+    world.addSavepoint('mine', { status: { state: 'completed', path: 's3://b/mine' } })
+    stay(world, 130)
+    const made = world.savepoints
+      .filter(({ madeBy }) => madeBy === 'operator')
+      .map(({ name }) => Number(/\d+$/.exec(name)?.[0]))
+    expect(made).toEqual([5, 6])
+    expect(world.savepoints.some(({ name }) => name === 'mine')).toBe(true)
+    expect(world.status!.periodic!.number).toBe(6)
+  })
+
+  it('is kept by age, and never taken away while the job may begin there', () => {
+    const world = running({ savepoints: { every: '20s', keep: { age: '30s' } } })
+    stay(world, 130)
+    const names = () => world.savepoints.map(({ name }) => Number(/\d+$/.exec(name)?.[0]))
+    expect(names()).toEqual([5, 6])
+    const [first] = world.savepoints
+    world.status = {
+      ...world.status!,
+      restorePoint: { kind: 'savepoint', path: first!.status!.path!, start: 1, unconfirmed: false, readAt: '' },
+    }
+    stay(world, 60)
+    expect(names()).toContain(5)
+    // Where HEAD is is not known: any of them may be needed.
+    world.coordinatorIsSilent = true
+    const before = names()
+    stay(world, 15)
+    expect(names()).toEqual(expect.arrayContaining(before))
+  })
+})

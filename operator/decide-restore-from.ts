@@ -1,0 +1,26 @@
+// Where spec.restoreFrom points: a snapshot's folder, or with `latest` the newest Savepoint of the job's name, which outlives its jobs.
+
+import type { Observed, StreamJobStatus } from './contract.ts'
+
+export type RestoreFrom =
+  /** `path` undefined: where HEAD says, which is the latest there is. */
+  | { readonly kind: 'found'; readonly path: string | undefined }
+  /** `latest` of nothing: the job would begin from nothing unasked. */
+  | { readonly kind: 'nothing' }
+
+export function restoreFromOf(observed: Observed, status: StreamJobStatus): RestoreFrom {
+  const from = observed.spec.fits ? observed.spec.spec.restoreFrom : undefined
+  if (from !== 'latest') return { kind: 'found', path: from }
+  if (status.start > 0) return { kind: 'found', path: undefined }
+  const completed = observed.savepoints.filter(
+    ({ status: done, deleting }) => done?.state === 'completed' && done.path !== undefined && !deleting,
+  )
+  const newest = completed.toSorted((left, right) => (left.createdAt < right.createdAt ? 1 : -1))[0]
+  return newest === undefined ? { kind: 'nothing' } : { kind: 'found', path: newest.status!.path }
+}
+
+export function restoreFromProblem(observed: Observed, status: StreamJobStatus): string | undefined {
+  const isFirst = status.start === 0 && status.transition === undefined
+  if (!isFirst || restoreFromOf(observed, status).kind === 'found') return undefined
+  return 'spec.restoreFrom is latest, and there is no completed Savepoint of a job of this name. Name a snapshot, or take restoreFrom out to begin from nothing.'
+}

@@ -1,0 +1,153 @@
+import { describe, expect, it } from 'vitest'
+import type { ObservedSavepoint, PodFact, SavepointFact, SavepointOrigin } from './contract.ts'
+import { FINALIZER } from './contract.ts'
+import { decideSavepoint, disposalMs } from './decide-savepoint.ts'
+
+const nowMs = Date.parse('2026-01-01T01:00:00Z')
+const at = (agoMs: number): string => new Date(nowMs - agoMs).toISOString()
+const origin: SavepointOrigin = { jobId: 'u', image: 'millrace:1', storage: 's3://b/jobs/default/flights/u' }
+const path = 's3://b/jobs/default/flights/u/savepoint-7'
+
+const savepoint: SavepointFact = {
+  kind: 'Savepoint',
+  namespace: 'default',
+  name: 'mine',
+  uid: 'sp',
+  resourceVersion: '1',
+  path: undefined,
+  disposal: 'retain',
+  deleting: false,
+  deletingSince: undefined,
+  finalizers: [],
+  madeBy: 'user',
+  createdAt: at(1_000),
+  status: undefined,
+}
+const doomed: Partial<SavepointFact> = {
+  disposal: 'delete',
+  deleting: true,
+  deletingSince: at(1_000),
+  finalizers: [FINALIZER],
+  status: { state: 'completed', path, origin },
+}
+function podWith(more: Partial<PodFact>): PodFact {
+  return {
+    kind: 'Pod',
+    namespace: 'default',
+    name: 'disposal',
+    uid: 'p',
+    resourceVersion: '1',
+    component: 'admin',
+    revision: '',
+    purpose: 'admin-dispose',
+    request: 'sp',
+    createdAt: at(1_000),
+    node: 'n',
+    nodeLost: false,
+    nodeSilent: false,
+    phase: 'Running',
+    ready: true,
+    deletingSince: undefined,
+    graceSeconds: 30,
+    trouble: undefined,
+    exitCode: undefined,
+    output: undefined,
+    ...more,
+  }
+}
+
+function decided(fact: Partial<SavepointFact>, more: Partial<ObservedSavepoint> = {}): string {
+  const decision = decideSavepoint({
+    nowMs,
+    savepoint: { ...savepoint, ...fact },
+    job: 'there',
+    namespaceTerminating: false,
+    fallback: undefined,
+    pod: undefined,
+    ...more,
+  })
+  if (decision.kind === 'wait') return 'wait'
+  return decision.actions
+    .map((action) =>
+      action.type === 'event'
+        ? action.reason
+        : action.type === 'recordSavepoint'
+          ? `${action.state} ${action.path ?? ''}`.trim()
+          : action.type,
+    )
+    .join(', ')
+}
+
+describe('a Savepoint', () => {
+  it('with a path is registered, once', () => {
+    expect(decided({ path })).toBe(`completed ${path}`)
+    expect(decided({ path }, { job: 'gone' })).toBe(`completed ${path}`)
+    expect(decided({ path, status: { state: 'completed', path } })).toBe('wait')
+  })
+
+  it("without one is its job's to take; without a job nobody's, after a while", () => {
+    expect(decided({})).toBe('wait')
+    expect(decided({}, { job: 'unknown' })).toBe('wait')
+    expect(decided({}, { job: 'gone' })).toBe('wait')
+    expect(decided({ createdAt: at(120_000) }, { job: 'gone' })).toBe('failed, NoJob')
+    expect(decided({ createdAt: at(120_000) }, { job: 'unknown' })).toBe('wait')
+  })
+
+  it('has a finalizer only if its deletion has files to take away', () => {
+    expect(decided({ disposal: 'delete', path })).toBe('addFinalizer')
+    expect(decided({ disposal: 'retain', finalizers: [FINALIZER], status: { state: 'completed', path } })).toBe(
+      'removeFinalizer',
+    )
+  })
+})
+
+describe('a Savepoint that is deleted', () => {
+  it('to be retained, or never made, just goes', () => {
+    expect(decided({ ...doomed, finalizers: [] })).toBe('wait')
+    expect(decided({ ...doomed, disposal: 'retain' })).toBe('removeFinalizer')
+    expect(decided({ ...doomed, status: { state: 'failed' } })).toBe('removeFinalizer')
+  })
+
+  it('takes its files away by a pod made of what it says of its origin, its job there or gone', () => {
+    for (const job of ['there', 'gone', 'unknown'] as const)
+      expect(
+        decideSavepoint({
+          nowMs,
+          savepoint: { ...savepoint, ...doomed },
+          job,
+          namespaceTerminating: false,
+          fallback: undefined,
+          pod: undefined,
+        }),
+      ).toMatchObject({
+        actions: [{ type: 'runDisposal', origin, arguments: ['admin', 'dispose', path, '--yes', '--output', 'json'] }],
+      })
+    const pod = podWith({})
+    expect(decided(doomed, { pod })).toBe('wait')
+    const output = JSON.stringify({ command: 'dispose', outcome: 'done', job: null, savepoint: path, objects: [] })
+    expect(decided(doomed, { pod: podWith({ phase: 'Succeeded', exitCode: 0, output }) })).toBe(
+      'Disposed, removeFinalizer',
+    )
+  })
+
+  it("that was registered takes the chart's place; without one its files stay, and it says so", () => {
+    const registered = { ...doomed, path, status: { state: 'completed', path } } as const
+    expect(decided(registered, { fallback: origin })).toBe('runDisposal')
+    expect(decided(registered)).toBe('FilesLeft, removeFinalizer')
+  })
+
+  it('is tried again when the store does not answer, and given up at the deadline', () => {
+    const failed = podWith({
+      phase: 'Failed',
+      exitCode: 4,
+      output: '{"outcome":"unclear","job":null,"error":{"code":"MR-S01","message":"no answer"}}',
+    })
+    expect(decided(doomed, { pod: failed })).toBe('wait')
+    expect(decided(doomed, { pod: { ...failed, createdAt: at(20_000) } })).toBe('delete')
+    const late = { ...doomed, deletingSince: at(disposalMs + 1) }
+    expect(decided(late, { pod: failed })).toBe('FilesLeft, removeFinalizer')
+    expect(decided(late, { pod: podWith({}) })).toBe('FilesLeft, removeFinalizer')
+    expect(decided(late)).toBe('FilesLeft, removeFinalizer')
+    expect(decided(doomed, { namespaceTerminating: true })).toBe('FilesLeft, removeFinalizer')
+  })
+})

@@ -1,0 +1,97 @@
+// A Savepoint object by itself: one with a path is registered, and one that is deleted takes its files away if it says so. It has no owner and
+// outlives its job, so all that this needs stands in the object. Triggering one is its job's (decide-requests.ts).
+
+import type { EventAction, ObservedSavepoint, SavepointAction, SavepointDecision, SavepointOrigin } from './contract.ts'
+import { FINALIZER } from './contract.ts'
+import { disposalAnswer } from './decide-outputs.ts'
+import { timeMs } from './status-time.ts'
+
+/** After it the object goes, its files stay, and an event says so. */
+export const disposalMs = 120_000
+/** A Savepoint may be applied together with its job. */
+const jobMs = 60_000
+/** Between two pods that try it. */
+const againMs = 15_000
+
+export function decideSavepoint(observed: ObservedSavepoint): SavepointDecision {
+  return observed.savepoint.deletingSince === undefined ? kept(observed) : deleted(observed)
+}
+
+function kept({ savepoint, job, nowMs }: ObservedSavepoint): SavepointDecision {
+  const { path, status, disposal, finalizers, createdAt } = savepoint
+  const isMarked = finalizers.includes(FINALIZER)
+  if (disposal === 'delete' && !isMarked)
+    return act('its deletion will have files to take away', { type: 'addFinalizer' })
+  if (disposal === 'retain' && isMarked) return act('its deletion has nothing to do', { type: 'removeFinalizer' })
+  if (status?.state === 'completed' || status?.state === 'failed') return wait('it is done')
+  if (path !== undefined) return act('it exists, by its path', { type: 'recordSavepoint', state: 'completed', path })
+  if (job !== 'gone') return wait('its job takes it')
+  const leftMs = timeMs(createdAt) + jobMs - nowMs
+  if (leftMs > 0) return wait('its job is not there yet', leftMs)
+  const detail = 'There is no StreamJob of this name to take it. Make the Savepoint again when there is one.'
+  return act(
+    'nobody will take it',
+    { type: 'recordSavepoint', state: 'failed', detail },
+    event('Warning', 'NoJob', detail),
+  )
+}
+
+function deleted(observed: ObservedSavepoint): SavepointDecision {
+  const { savepoint, nowMs, fallback, namespaceTerminating, pod } = observed
+  const { status, disposal, finalizers, deletingSince } = savepoint
+  if (!finalizers.includes(FINALIZER)) return wait('it goes')
+  const path = status?.path ?? savepoint.path
+  if (disposal === 'retain' || path === undefined)
+    return act('there is nothing to take away', { type: 'removeFinalizer' })
+  const origin: SavepointOrigin | undefined = status?.origin ?? fallback
+  const left = (why: string): SavepointDecision =>
+    act(
+      'it is given up',
+      event(
+        'Warning',
+        'FilesLeft',
+        `The files at ${path} were not taken away: ${why}. Do it by millrace admin dispose.`,
+      ),
+      { type: 'removeFinalizer' },
+    )
+  if (origin === undefined) return left('it is not known with which image and storage')
+  const leftMs = timeMs(deletingSince!) + disposalMs - nowMs
+  if (pod === undefined) {
+    if (leftMs <= 0 || namespaceTerminating)
+      return left(namespaceTerminating ? 'the namespace goes too' : 'no pod could be made')
+    return act('its files are taken away', {
+      type: 'runDisposal',
+      origin,
+      arguments: ['admin', 'dispose', path, '--yes', '--output', 'json'],
+    })
+  }
+  const answer = disposalAnswer(pod)
+  switch (answer.kind) {
+    case 'running':
+      return leftMs <= 0 ? left('it took too long') : wait('a pod takes its files away', Math.min(1_000, leftMs))
+    case 'done':
+      return act('its files are gone', event('Normal', 'Disposed', `The files at ${path} are gone.`), {
+        type: 'removeFinalizer',
+      })
+    case 'failed': {
+      if (leftMs <= 0) return left(answer.why)
+      const isOld = nowMs - timeMs(pod.createdAt) >= againMs
+      if (!isOld || pod.deletingSince !== undefined) return wait(answer.why, Math.min(againMs, leftMs))
+      return act('it is tried again', { type: 'delete', of: pod, force: false })
+    }
+    default:
+      return answer satisfies never
+  }
+}
+
+function act(why: string, ...actions: readonly SavepointAction[]): SavepointDecision {
+  return { kind: 'act', actions, why }
+}
+
+function wait(why: string, forMs?: number): SavepointDecision {
+  return { kind: 'wait', forMs, why }
+}
+
+function event(kind: EventAction['kind'], reason: string, message: string): EventAction {
+  return { type: 'event', kind, reason, message }
+}

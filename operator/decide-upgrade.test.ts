@@ -1,0 +1,187 @@
+import { describe, expect, it } from 'vitest'
+import { begins, condition, deeds, events, isQuiet, reaches, running, stay } from './decide-story.ts'
+import { restorePointOf } from './decide-world.ts'
+import type { World } from './decide-world.ts'
+
+describe('an upgrade', () => {
+  it('by savepoint stops with one, and begins there', () => {
+    const world = running({ upgradeMode: 'savepoint' })
+    world.editCode('v2')
+    reaches(world, 'RUNNING', 2)
+    expect(deeds(world, 'savepoint')).toMatchObject([{ stops: true }])
+    expect(begins(world)).toEqual([{ start: 2, from: expect.stringContaining('savepoint-') }])
+    expect(world.status!.timeline.map(({ step }) => step)).toEqual([
+      'preparing',
+      'closing',
+      'closed',
+      'starting',
+      'stabilising',
+    ])
+    expect(events(world)).toEqual(['Upgrading', 'PreflightPassed', 'Closed', 'Stable'])
+    // The one before is no longer needed.
+    expect(world.revisions.map(({ name }) => name)).toEqual([world.status!.revision])
+  })
+
+  it('by savepoint waits while nobody answers, goes on when somebody does, or by last-state if that is asked for', () => {
+    for (const change of ['answer', 'mode'] as const) {
+      const world = running({ upgradeMode: 'savepoint' })
+      world.coordinatorIsSilent = true
+      world.editCode('v2')
+      stay(world, 120)
+      expect(world.status).toMatchObject({ start: 1, transition: { step: 'closing' } })
+      expect(condition(world, 'UpgradeBlocked')).toMatchObject({ status: 'True', reason: 'CoordinatorUnreachable' })
+      expect(condition(world, 'Ready')).toMatchObject({ status: 'Unknown', reason: 'CoordinatorUnreachable' })
+      expect(deeds(world, 'took down')).toEqual([])
+      expect(world.head!.end).toBe('none')
+      if (change === 'answer') world.coordinatorIsSilent = false
+      else world.edit({ upgradeMode: 'last-state' })
+      stay(world, 30)
+      world.coordinatorIsSilent = false
+      reaches(world, 'RUNNING', 2)
+      expect(deeds(world, 'savepoint')).toHaveLength(change === 'answer' ? 1 : 0)
+    }
+  })
+
+  it('has its coordinator made again while its savepoint waits', () => {
+    const world = running({ upgradeMode: 'savepoint' })
+    world.coordinatorIsSilent = true
+    world.editCode('v2')
+    stay(world, 10)
+    expect(world.status!.transition?.step).toBe('closing')
+    world.children.delete('Deployment/coordinator')
+    world.coordinatorIsSilent = false
+    reaches(world, 'RUNNING', 2)
+    expect(deeds(world, 'savepoint')).toHaveLength(1)
+  })
+
+  it('whose savepoint fails takes nothing away, says why, and tries again under another name', () => {
+    const world = running({ upgradeMode: 'savepoint' })
+    world.savepointsFail = true
+    world.editCode('v2')
+    stay(world, 60)
+    expect(deeds(world, 'took down')).toEqual([])
+    expect(world.status).toMatchObject({ start: 1, transition: { retry: { why: 'a subtask declined' } } })
+    expect(world.status!.transition!.attempt).toBeGreaterThan(1)
+    expect(condition(world, 'UpgradeBlocked')).toEqual({
+      status: 'True',
+      reason: 'SavepointFailed',
+      message: 'It is tried again: a subtask declined. Nothing was taken away.',
+    })
+    world.savepointsFail = false
+    reaches(world, 'RUNNING', 2)
+    expect(deeds(world, 'savepoint')).toHaveLength(1)
+  })
+
+  it('takes the mode of the same edit', () => {
+    const world = running({ upgradeMode: 'stateless' })
+    const point = () => restorePointOf(world.head!).path
+    world.edit({ upgradeMode: 'last-state', logLevel: 'debug' })
+    const before = point()
+    reaches(world, 'RUNNING', 2)
+    expect(begins(world)).toEqual([{ start: 2, from: before }])
+    world.edit({ upgradeMode: 'stateless', logLevel: 'warn' })
+    reaches(world, 'RUNNING', 3)
+    expect(begins(world)[1]).toEqual({ start: 3, from: 'empty' })
+  })
+
+  it.each(['off', undefined] as const)(
+    'never becomes stateless by itself: without checkpoints (%s) last-state is refused, also where only HEAD could say so',
+    (checkpointing) => {
+      const world = running({}, (each) => void (each.checkpointing = checkpointing))
+      world.editCode('v2')
+      stay(world, 60)
+      expect(world.status!.start).toBe(1)
+      expect(condition(world, 'UpgradeBlocked')).toMatchObject({ status: 'True', reason: 'NothingToRestore' })
+      world.edit({ upgradeMode: 'savepoint' })
+      reaches(world, 'RUNNING', 2)
+      const silent = running({}, (each) => void (each.checkpointing = checkpointing))
+      silent.coordinatorIsSilent = true
+      silent.editCode('v2')
+      stay(silent, 60)
+      expect(silent.status).toMatchObject({ start: 1, transition: { step: 'closed' } })
+      expect(condition(silent, 'UpgradeBlocked')).toMatchObject({ status: 'True', reason: 'NothingToRestore' })
+      expect(deeds(silent, 'took down')).toEqual([])
+      silent.coordinatorIsSilent = false
+      silent.edit({ upgradeMode: 'stateless' })
+      reaches(silent, 'RUNNING', 2)
+    },
+  )
+
+  it('that the preflight refuses blocks, and is not tried again until something changes', () => {
+    const world = running()
+    world.preflightSays = 'no'
+    world.editCode('v2')
+    stay(world, 60)
+    expect(world.status).toMatchObject({ phase: 'RUNNING', start: 1, blocked: { reason: 'PreflightRefused' } })
+    expect(condition(world, 'UpgradeBlocked').message).toContain('uid a has no place.')
+    expect(isQuiet(world)).toBe(true)
+    expect(events(world).filter((reason) => reason === 'PreflightRefused')).toHaveLength(1)
+    world.preflightSays = 'yes'
+    stay(world, 30)
+    expect(world.status!.start).toBe(1)
+    world.edit({ allowNonRestoredState: true })
+    reaches(world, 'RUNNING', 2)
+    expect(world.status!.begin).toEqual({ parallelism: 1, allowNonRestoredState: true })
+    expect(world.status!.blocked).toBeUndefined()
+  })
+
+  it('goes on with an event if the preflight could not run', () => {
+    for (const prevent of [
+      (world: World) => void (world.preflightSays = 'could not run'),
+      (world: World) => void (world.podsCannotBeMade = true),
+    ]) {
+      const world = running()
+      prevent(world)
+      world.editCode('v2')
+      reaches(world, 'RUNNING', 2)
+      expect(events(world)).toContain('PreflightCouldNotRun')
+    }
+  })
+
+  it('that is edited again while it is prepared, closed or unstable leads to the newest spec, over one savepoint each', () => {
+    for (const step of ['preparing', 'closing', 'closed'] as const) {
+      const world = running({ upgradeMode: 'savepoint' })
+      world.editCode('v2')
+      for (let moment = 0; moment < 100 && world.status!.transition?.step !== step; moment++) {
+        const decision = world.reconcile()
+        if (decision.kind === 'wait') world.pass(500)
+      }
+      expect(world.status!.transition?.step).toBe(step)
+      world.editCode('v3')
+      reaches(world, 'RUNNING', 2)
+      expect(world.revisions.find(({ name }) => name === world.status!.revision)!.code?.hash).toBe(
+        world.code.kind === 'files' ? world.code.hash : '',
+      )
+      expect(deeds(world, 'savepoint')).toHaveLength(1)
+    }
+  })
+
+  it('that is set back before anything was taken away is none', () => {
+    const world = running()
+    world.editCode('v2')
+    world.reconcile()
+    world.editCode('v1')
+    reaches(world, 'RUNNING', 1)
+    expect(begins(world)).toEqual([])
+  })
+
+  it('of a restored namesake first has what was permitted committed by the code that wrote it', () => {
+    const world = running({ upgradeMode: 'stateless' })
+    world.checkpointsStop = true
+    world.head!.unconfirmed = true
+    world.commitsAreStuck = true
+    world.coordinatorIsSilent = true
+    world.editCode('v2')
+    const seen = new Set<string>()
+    for (let second = 0; second < 40; second++) {
+      world.settle()
+      for (const { fact } of world.pods)
+        if (fact.purpose !== undefined) seen.add(`${fact.purpose} ${fact.revision.slice(-2)}`)
+      if (world.status!.start === 2) break
+      expect(world.status!.start).toBe(1)
+      world.pass(1_000)
+    }
+    expect([...seen]).toContain('admin-commit r1')
+    expect(world.head!.unconfirmed).toBe(false)
+  })
+})

@@ -1,0 +1,214 @@
+// A cache of one type of object: list, watch with bookmarks, and list again, which is the truth (kubernetes.md rule 10). A watch may be dead
+// without a word; so it is ended from here after a while, and everything is listed again from time to time whatever the watch says.
+
+import type { Clock, Random, Timer } from '../../runtime/base/environment.ts'
+import { KubeError } from './contract.ts'
+import type { KubeClient, KubeObject, ListOptions, ResourceType, WatchEvent, Watching } from './contract.ts'
+
+/** How long one watch lasts. */
+const watchSeconds = 240
+/** A watch that ends sooner, without an error, is not asked for again at once (B28). */
+const watchMsMin = 1_000
+/** From one list to the next, though the watch is well. */
+const relistMs = 10 * 60_000
+const backOffMsMin = 500
+const backOffMsMax = 30_000
+/** A cache that was not heard of for so long is stale: changes may be missing. */
+export const staleAfterMs = 5 * 60_000
+
+export interface InformerOptions extends ListOptions {
+  readonly client: KubeClient
+  readonly type: ResourceType
+  readonly clock: Clock
+  readonly random: Random
+  /** What is kept of an object: a cache holds no more than somebody reads. Default: all. */
+  readonly keep?: (object: KubeObject) => KubeObject
+  readonly log: (level: 'debug' | 'info' | 'warn', message: string, fields?: Readonly<Record<string, unknown>>) => void
+  /** An object is there, has changed, or is gone. */
+  readonly onChange: (object: KubeObject, gone: boolean) => void
+}
+
+export class Informer {
+  readonly #options: InformerOptions
+  readonly #objects = new Map<string, KubeObject>()
+  #listedMs: number | undefined
+  /** The last sign of life: a list, an event, a bookmark. */
+  #heardMs: number | undefined
+  #backOffMs = backOffMsMin
+  #watching: Watching | undefined
+  #timer: Timer | undefined
+  #closed = false
+  #ready: PromiseWithResolvers<void> = Promise.withResolvers()
+
+  constructor(options: InformerOptions) {
+    this.#options = options
+  }
+
+  /** Of its kind; what it holds of objects of metadata alone is another cache. */
+  get name(): string {
+    return `${this.#options.type.kind}${this.#options.metadataOnly === true ? ' (metadata)' : ''}`
+  }
+
+  /** undefined: all. */
+  get namespace(): string | undefined {
+    return this.#options.namespace
+  }
+
+  start(): void {
+    void this.#run()
+  }
+
+  /** The first list is there. */
+  get ready(): Promise<void> {
+    return this.#ready.promise
+  }
+
+  get isStale(): boolean {
+    return this.ageMs > staleAfterMs
+  }
+
+  /** Since it was last heard that nothing is missing; Infinity before the first list. */
+  get ageMs(): number {
+    return this.#heardMs === undefined ? Number.POSITIVE_INFINITY : this.#options.clock.nowMs() - this.#heardMs
+  }
+
+  get(namespace: string | undefined, name: string): KubeObject | undefined {
+    return this.#objects.get(keyOf(namespace, name))
+  }
+
+  all(): readonly KubeObject[] {
+    return [...this.#objects.values()]
+  }
+
+  /** Own writes are seen at once, not when the watch brings them: an older version never replaces a newer one of the same life. */
+  wrote(object: KubeObject): void {
+    this.#put(object)
+  }
+
+  /** The server has said that this very object is gone. */
+  removed({ metadata }: KubeObject): void {
+    const key = keyOf(metadata.namespace, metadata.name)
+    const known = this.#objects.get(key)
+    if (known === undefined || known.metadata.uid !== metadata.uid) return
+    this.#objects.delete(key)
+    this.#options.onChange(known, true)
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#timer?.cancel()
+    this.#watching?.close()
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#closed) {
+      try {
+        const resourceVersion = await this.#list()
+        this.#ready.resolve()
+        await this.#watchFrom(resourceVersion)
+      } catch (error) {
+        if (this.#closed) return
+        const asked = error instanceof KubeError ? error.retryAfterMs : undefined
+        const pauseMs = asked ?? this.#backOffMs * (0.5 + this.#options.random.next())
+        this.#backOffMs = Math.min(backOffMsMax, this.#backOffMs * 2)
+        this.#options.log('warn', 'a cache lost its source and begins again', {
+          type: this.#options.type.kind,
+          error: error instanceof Error ? error.message : String(error),
+          inMs: Math.round(pauseMs),
+        })
+        await this.#pause(pauseMs)
+      }
+    }
+  }
+
+  /** The whole list replaces what is known: what is missing in it is gone. */
+  async #list(): Promise<string> {
+    const { client, type, onChange, clock } = this.#options
+    const { items, resourceVersion } = await client.list(type, this.#options)
+    const seen = new Set<string>()
+    for (const item of items) {
+      seen.add(keyOf(item.metadata.namespace, item.metadata.name))
+      this.#put(item)
+    }
+    for (const [key, object] of this.#objects) {
+      if (seen.has(key)) continue
+      this.#objects.delete(key)
+      onChange(object, true)
+    }
+    this.#listedMs = clock.nowMs()
+    this.#heardMs = this.#listedMs
+    return resourceVersion
+  }
+
+  /** Resolves when it is time to list again; rejects when something broke. */
+  async #watchFrom(first: string): Promise<void> {
+    const { client, type, clock, namespace, labelSelector, metadataOnly } = this.#options
+    let resourceVersion = first
+    while (!this.#closed && clock.nowMs() - this.#listedMs! < relistMs) {
+      const watching = client.watch(
+        type,
+        {
+          namespace,
+          labelSelector,
+          ...(metadataOnly === true && { metadataOnly }),
+          resourceVersion,
+          timeoutSeconds: watchSeconds,
+        },
+        (event) => {
+          resourceVersion = this.#heard(event) ?? resourceVersion
+        },
+      )
+      this.#watching = watching
+      const begunMs = clock.nowMs()
+      try {
+        await watching.ended
+      } catch (error) {
+        // The version is gone: a list tells what was missed. With a jitter, as all caches may lose theirs at once.
+        if (!(error instanceof KubeError && error.expired)) throw error
+        await this.#pause(this.#options.random.next() * 1_000)
+        return
+      }
+      if (!this.#closed && clock.nowMs() - begunMs < watchMsMin) await this.#pause(watchMsMin)
+    }
+  }
+
+  #heard(event: WatchEvent): string | undefined {
+    this.#heardMs = this.#options.clock.nowMs()
+    this.#backOffMs = backOffMsMin
+    if (event.type === 'BOOKMARK') return event.resourceVersion
+    const { object } = event
+    if (event.type === 'DELETED') {
+      const key = keyOf(object.metadata.namespace, object.metadata.name)
+      // A namesake that came after it stays.
+      if (this.#objects.get(key)?.metadata.uid === object.metadata.uid) this.#objects.delete(key)
+      this.#options.onChange(object, true)
+    } else this.#put(object)
+    return object.metadata.resourceVersion
+  }
+
+  #put(whole: KubeObject): void {
+    const object = this.#options.keep?.(whole) ?? whole
+    const key = keyOf(object.metadata.namespace, object.metadata.name)
+    const known = this.#objects.get(key)
+    if (known !== undefined && isOlder(object, known)) return
+    this.#objects.set(key, object)
+    if (known?.metadata.resourceVersion !== object.metadata.resourceVersion) this.#options.onChange(object, false)
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#timer = this.#options.clock.timer(ms, resolve)
+    })
+  }
+}
+
+export function keyOf(namespace: string | undefined, name: string): string {
+  return `${namespace ?? ''}/${name}`
+}
+
+/** Of the same life of an object: versions are compared as numbers, which the API promises from 1.35 on and etcd has always given. */
+function isOlder(object: KubeObject, known: KubeObject): boolean {
+  if (object.metadata.uid !== known.metadata.uid) return false
+  const [left, right] = [Number(object.metadata.resourceVersion), Number(known.metadata.resourceVersion)]
+  return Number.isFinite(left) && Number.isFinite(right) && left < right
+}

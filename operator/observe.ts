@@ -1,0 +1,255 @@
+// What is the case with one StreamJob, put together from the caches, the code that its spec names, and its coordinator. It changes nothing, and
+// what could not be read is unknown, with why.
+
+import type { Clock } from '../runtime/base/environment.ts'
+import type { Access } from './resources/access-secret.ts'
+import { readAccess } from './resources/access-secret.ts'
+import { childFacts, isAccess, renderingOf } from './child-facts.ts'
+import { codeMapOf, jobNameOf } from './caches.ts'
+import type { Caches } from './caches.ts'
+import type { CodeReader } from './code-reader.ts'
+import type { CoordinatorAddress, Coordinators, Question } from './coordinator-client.ts'
+import type {
+  CodeFact,
+  CoordinatorFact,
+  Fact,
+  Observed,
+  ObservedSavepoint,
+  PodFact,
+  Revision,
+  SavepointOrigin,
+  StreamJobStatus,
+} from './contract.ts'
+import type { ForeignObjects } from './foreign-objects.ts'
+import type { KubeObject } from './kubernetes/contract.ts'
+import { types } from './kubernetes/types.ts'
+import type { Namespaces } from './namespaces.ts'
+import type { PodOutputs } from './pod-outputs.ts'
+import { podFact } from './pod-facts.ts'
+import { readRevision } from './resources/controller-revision.ts'
+import { savepointLabel } from './resources/disposal-pod.ts'
+import { isOwnedBy } from './resources/labels.ts'
+import type { KubernetesObject, OwnerJob } from './resources/objects.ts'
+import { coordinatorHost, ports } from './resources/process-config.ts'
+import { originInStore, originOfJob } from './resources/savepoint-origin.ts'
+import { savepointFact } from './savepoint-facts.ts'
+import { validate } from './validate.ts'
+import type { SpecDefaults } from './validate.ts'
+
+export interface ObserverOptions {
+  readonly caches: Caches
+  readonly clock: Clock
+  readonly code: CodeReader
+  readonly coordinators: Coordinators
+  readonly outputs: PodOutputs
+  readonly foreign: ForeignObjects
+  readonly namespaces: Namespaces
+  readonly defaults: SpecDefaults
+  readonly operatorVersion: string
+  /** Tokens, certificates and credentials are all there, and none is about to end. */
+  readonly isAccessComplete: (secret: KubeObject, job: OwnerJob, revision: Revision | undefined) => boolean
+}
+
+export interface SeenJob {
+  readonly observed: Observed
+  readonly object: KubeObject
+  readonly owner: OwnerJob
+  /** undefined: it cannot be asked. */
+  readonly coordinator: CoordinatorAddress | undefined
+}
+
+export interface SeenSavepoint {
+  readonly observed: ObservedSavepoint
+  readonly object: KubeObject
+}
+
+/** What is under way is looked at closely; a job that runs as it should, from time to time. */
+const ageMsMax = { underWay: 400, asked: 900, settled: 15_000 } as const
+
+export class Observer {
+  readonly #options: ObserverOptions
+
+  constructor(options: ObserverOptions) {
+    this.#options = options
+  }
+
+  /** undefined: there is no such object. */
+  async job(namespace: string, name: string): Promise<SeenJob | undefined> {
+    const { caches, clock, defaults, operatorVersion, outputs, foreign, namespaces } = this.#options
+    const object = caches.get(types.streamJob, namespace, name)
+    if (object === undefined) return undefined
+    const { metadata } = object
+    const owner: OwnerJob = { namespace, name, uid: metadata.uid! }
+    const own = caches.ofOwner(owner.uid)
+    const status = statusOf(object)
+    const revisions = revisionsOf(own, owner)
+    const running = runningRevision(revisions, status)
+    const spec = validate({
+      document: object,
+      defaults,
+      running: status !== undefined && status.start > 0 ? running?.spec : undefined,
+    })
+    // Pods of workloads are owned by these: the label, which is in the workload's selector, says whose they are.
+    const pods = own.filter((child) => child.kind === 'Pod' && child.metadata.namespace === namespace)
+    const secret = own.find((child) => isAccess(child) && isOwnedBy(child as KubernetesObject, owner))
+    const access = readAccess(secret?.['data'] as Readonly<Record<string, string>> | undefined)
+    const podFacts = await Promise.all(pods.map(async (pod) => this.#pod(pod, await outputs.of(pod))))
+    const coordinator = addressOf(owner, access)
+    const isDeleting = metadata.deletionTimestamp !== undefined
+    const [code, answer, terminating, strangers] = await Promise.all([
+      this.#code(namespace, object),
+      this.#coordinator({ owner, status, podFacts, coordinator, running, isDeleting }),
+      isDeleting ? namespaces.isTerminating(namespace) : false,
+      foreign.of(owner),
+    ])
+    const children = childFacts({
+      job: owner,
+      objects: own,
+      rendering: renderingOf(revisions, status),
+      isAccessComplete: (one) => this.#options.isAccessComplete(one, owner, running),
+    })
+    const observed: Observed = {
+      nowMs: clock.wallMs(),
+      job: {
+        kind: 'StreamJob',
+        ...owner,
+        resourceVersion: metadata.resourceVersion!,
+        generation: metadata.generation ?? 0,
+        deletingSince: metadata.deletionTimestamp,
+        finalizers: metadata.finalizers ?? [],
+      },
+      namespaceTerminating: terminating,
+      spec,
+      code,
+      status,
+      revisions,
+      children: { ...strangers, ...children },
+      pods: podFacts,
+      lostWorkers: caches.lostWorkers(owner.uid),
+      coordinator: answer,
+      savepoints: caches.savepointsOf(namespace, name).map(savepointFact),
+      operatorVersion,
+    }
+    return { observed, object, owner, coordinator }
+  }
+
+  /** undefined: there is no such object. */
+  async savepoint(namespace: string, name: string): Promise<SeenSavepoint | undefined> {
+    const { caches, clock, outputs, namespaces } = this.#options
+    const object = caches.get(types.savepoint, namespace, name)
+    if (object === undefined) return undefined
+    const savepoint = savepointFact(object)
+    const own = caches
+      .ofOwner(savepoint.uid)
+      .find((child) => child.kind === 'Pod' && child.metadata.labels?.[savepointLabel] === savepoint.uid)
+    const owner = caches.get(types.streamJob, namespace, jobNameOf(object))
+    const observed: ObservedSavepoint = {
+      nowMs: clock.wallMs(),
+      savepoint,
+      job: owner === undefined ? 'gone' : 'there',
+      namespaceTerminating: savepoint.deleting ? await namespaces.isTerminating(namespace) : false,
+      fallback: this.#originOf(savepoint.status?.path ?? savepoint.path, { namespace, job: owner }),
+      pod: own === undefined ? undefined : this.#pod(own, await outputs.of(own)),
+    }
+    return { observed, object }
+  }
+
+  #pod(object: KubeObject, output: string | undefined): PodFact {
+    return podFact({ object, output, isNodeLost: (node) => this.#options.caches.isNodeLost(node) })
+  }
+
+  #code(namespace: string, object: KubeObject): Fact<CodeFact> | Promise<Fact<CodeFact>> {
+    const name = codeMapOf(object)
+    if (name === undefined) return { known: true, value: { kind: 'image' } }
+    return this.#options.code.read(namespace, name)
+  }
+
+  #coordinator({ owner, status, podFacts, coordinator, running, isDeleting }: ToAsk): Promise<Fact<CoordinatorFact>> {
+    const runs = podFacts.some(({ component, phase }) => component === 'coordinator' && phase === 'Running')
+    const why =
+      coordinator === undefined
+        ? 'the Secret with its access is not there'
+        : runs
+          ? ''
+          : 'no pod of the coordinator runs'
+    return this.#options.coordinators.ask({
+      uid: owner.uid,
+      address: why === '' ? coordinator : undefined,
+      why,
+      requests: requestsOf(status),
+      hasInterval: running?.spec.checkpointing.interval !== undefined,
+      ageMsMax: freshness(status, isDeleting),
+    })
+  }
+
+  /** Of a savepoint that says no origin: by the job that names it, or by where it lies in the chart's store. */
+  #originOf(
+    path: string | undefined,
+    { namespace, job }: { readonly namespace: string; readonly job: KubeObject | undefined },
+  ): SavepointOrigin | undefined {
+    const { defaults, caches } = this.#options
+    if (job !== undefined) {
+      const owner: OwnerJob = { namespace, name: job.metadata.name, uid: job.metadata.uid! }
+      const own = originOfJob(owner, runningRevision(revisionsOf(caches.ofOwner(owner.uid), owner), statusOf(job)))
+      if (own !== undefined) return own
+    }
+    return originInStore(path, namespace, defaults)
+  }
+}
+
+interface ToAsk {
+  readonly owner: OwnerJob
+  readonly status: StreamJobStatus | undefined
+  readonly podFacts: readonly PodFact[]
+  readonly coordinator: CoordinatorAddress | undefined
+  readonly running: Revision | undefined
+  readonly isDeleting: boolean
+}
+
+function freshness(status: StreamJobStatus | undefined, isDeleting: boolean): number {
+  if (isDeleting || status?.transition !== undefined) return ageMsMax.underWay
+  const isSettled = status?.asked === undefined && status?.phase !== 'RESTARTING'
+  return isSettled ? ageMsMax.settled : ageMsMax.asked
+}
+
+/** One that was never written, or was emptied, says nothing. */
+export function statusOf(job: KubeObject): StreamJobStatus | undefined {
+  const status = job['status'] as StreamJobStatus | undefined
+  return typeof status?.version === 'number' ? status : undefined
+}
+
+export function revisionsOf(own: readonly KubeObject[], owner: OwnerJob): readonly Revision[] {
+  return own.flatMap((object) => {
+    if (object.kind !== 'ControllerRevision' || !isOwnedBy(object as KubernetesObject, owner)) return []
+    const revision = readRevision(object as KubernetesObject)
+    return revision === undefined || object.metadata.deletionTimestamp !== undefined ? [] : [revision]
+  })
+}
+
+/** What status says that it runs by. */
+export function runningRevision(
+  revisions: readonly Revision[],
+  status: StreamJobStatus | undefined,
+): Revision | undefined {
+  return revisions.find(({ name }) => name === status?.revision)
+}
+
+function addressOf(owner: OwnerJob, access: Access | undefined): CoordinatorAddress | undefined {
+  if (access === undefined) return undefined
+  return {
+    host: coordinatorHost(owner),
+    port: ports.rest,
+    token: access.ownerToken,
+    authority: access.authority,
+  }
+}
+
+/** Those that status names: of each the coordinator tells how it went. */
+function requestsOf(status: StreamJobStatus | undefined): Question['requests'] {
+  const { transition, asked } = status ?? {}
+  return [
+    ...(transition?.step === 'closing' ? [{ name: transition.request, kind: 'savepoint' as const }] : []),
+    ...(transition?.step === 'rescaling' ? [{ name: transition.request, kind: 'rescale' as const }] : []),
+    ...(asked === undefined ? [] : [{ name: asked.request, kind: asked.kind }]),
+  ]
+}

@@ -1,0 +1,264 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { FINALIZER } from './contract.ts'
+import { MemoryApi } from './harness/memory-api.ts'
+import { fastClock, OperatorWorld } from './harness/operator-world.ts'
+import { operatorScenarios, upgradeCutAfter } from './harness/scenarios.ts'
+import { KubeError } from './kubernetes/contract.ts'
+import type { KubeClient } from './kubernetes/contract.ts'
+import { types } from './kubernetes/types.ts'
+import { revisionName } from './revision.ts'
+
+const worlds: OperatorWorld[] = []
+afterEach(async () => {
+  for (const world of worlds.splice(0)) await world.close()
+})
+
+function newWorld() {
+  const clock = fastClock(20)
+  const api = new MemoryApi(() => clock.wallMs())
+  const world = new OperatorWorld({ client: api.client(), clock, makesPods: true, namespace: 'n', deadlineMs: 15_000 })
+  worlds.push(world)
+  return { api, world, clock, client: () => api.client(), quietMs: 1_000 }
+}
+
+const isShort = (key: string): boolean => /-preflight-|-close-/.test(key)
+
+/** From write `n` on everything waits, the lease too: as a process that stands still. */
+function holdingClient(inner: KubeClient) {
+  let left = Number.POSITIVE_INFINITY
+  let isHolding = false
+  let wasHeld = false
+  const gate = Promise.withResolvers<void>()
+  const held = async <Value>(kind: string, send: () => Promise<Value>): Promise<Value> => {
+    if (kind !== 'Lease' && kind !== 'Event' && --left <= 0) isHolding = wasHeld = true
+    if (isHolding) await gate.promise
+    return send()
+  }
+  const client: KubeClient = {
+    ...inner,
+    create: (type, object) => held(type.kind, () => inner.create(type, object)),
+    apply: (type, object, options) => held(type.kind, () => inner.apply(type, object, options)),
+    patch: (type, at, patch) => held(type.kind, () => inner.patch(type, at, patch)),
+    putStatus: (type, object, status) => held(type.kind, () => inner.putStatus(type, object, status)),
+    delete: (type, at, options) => held(type.kind, () => inner.delete(type, at, options)),
+  }
+  return {
+    client,
+    holdFrom: (n: number) => {
+      left = n
+    },
+    isHolding: () => isHolding,
+    wasHeld: () => wasHeld,
+    release: () => {
+      isHolding = false
+      gate.resolve()
+    },
+  }
+}
+
+describe('the operator in a world in memory', () => {
+  operatorScenarios(async () => newWorld(), 40_000)
+
+  it('comes to the same end wherever in an upgrade it was killed (O4)', { timeout: 200_000 }, async () => {
+    const whole = await upgradeCutAfter(newWorld(), Number.POSITIVE_INFINITY)
+    expect(whole.wasCut).toBe(false)
+    expect(whole.writes).toBeGreaterThan(8)
+    for (let after = 1; after <= whole.writes; after++) {
+      const { wasCut } = await upgradeCutAfter(newWorld(), after)
+      for (const world of worlds.splice(0)) await world.close()
+      // Without events of the watch in between, some looks are saved: the last may not come.
+      if (after <= 8) expect(wasCut, `cut after ${after}`).toBe(true)
+    }
+  })
+
+  it('makes nothing twice while its caches do not show what it has written (O2)', async () => {
+    const { api, world } = newWorld()
+    const operator = await world.operate('first', { client: api.client() })
+    await world.createJob('job')
+    await world.until('it is seen', async () => (await world.status('job')) !== undefined)
+    api.holdWatches()
+    // With what it wrote itself it comes to where it needs to hear of others.
+    await world.until('its children are made', () => api.all(types.statefulSet).length === 1)
+    await world.during(300)
+    const made = api.writes.filter(({ verb, kind }) => kind !== 'Event' && (verb === 'create' || verb === 'apply'))
+    const byName = made.filter(({ kind }) => kind === 'StatefulSet' || kind === 'Deployment').map(({ name }) => name)
+    expect(byName).toHaveLength(new Set(byName).size)
+    // It knew all that it wrote: no write was refused for an old version.
+    expect(await operator.metrics.text()).not.toContain('code="409"')
+    api.releaseWatches()
+    await world.until('it runs', () => world.isSettled('job'))
+    expect(world.coordinators.starts).toHaveLength(1)
+  })
+
+  it('does not touch the namesake of a job that was deleted while nobody looked (O1)', async () => {
+    const { api, world } = newWorld()
+    const first = await world.operate('first', { client: api.client() })
+    const old = await world.createJob('job')
+    await world.until('it runs', () => world.isSettled('job'))
+    await first.stop()
+    const admin = world.options.client
+    await world.delete('job')
+    await admin.patch(types.streamJob, { namespace: 'n', name: 'job' }, { metadata: { finalizers: [] } })
+    await world.until('it is gone', async () => (await world.job('job')) === undefined)
+    const uid = await world.createJob('job')
+    await world.operate('second', { client: api.client() })
+    await world.until('the new one runs', () => world.isSettled('job'))
+    expect(world.coordinators.starts.map((start) => start.uid)).toEqual([old, uid])
+    expect((await world.job('job'))!.metadata).toMatchObject({ uid, finalizers: [FINALIZER] })
+  })
+
+  it(
+    'a write that was held up while another operator took over changes nothing, whichever it was (O17)',
+    { timeout: 120_000 },
+    async () => {
+      let heldUp = 0
+      for (let held = 1; held <= 12; held++) {
+        const { api, world } = newWorld()
+        const slow = holdingClient(api.client())
+        const first = await world.operate('first', { client: slow.client })
+        const uid = await world.createJob('job')
+        await world.until('it runs', () => world.isSettled('job'))
+        slow.holdFrom(held)
+        await world.edit('job', { program: { args: { rows: 7 } } })
+        const isUpgraded = async () => (await world.isSettled('job')) && (await world.status('job'))!.start === 2
+        await world.until('it is held up, or done', async () => slow.isHolding() || (await isUpgraded()))
+        await world.operate('second', { client: api.client() })
+        await world.until('it is upgraded', isUpgraded)
+        await world.until('another leads', () => !first.leading)
+        await world.until('it is tidy', async () => (await world.owned(uid)).filter(isShort).length === 0)
+        const before = { job: await world.job('job'), owned: (await world.owned(uid)).toSorted() }
+        slow.release()
+        await world.during(100)
+        // A pod that it was about to make may come, and goes again.
+        await world.until('all is as before', async () => (await world.owned(uid)).filter(isShort).length === 0)
+        expect({ job: await world.job('job'), owned: (await world.owned(uid)).toSorted() }, `${held}`).toEqual(before)
+        expect(world.coordinators.starts.map(({ start }) => start)).toEqual([1, 2])
+        if (slow.wasHeld()) heldUp++
+        await world.close()
+      }
+      expect(heldUp).toBeGreaterThanOrEqual(8)
+    },
+  )
+
+  it('proves before an act that what it decided on is still so (O17)', async () => {
+    const { api, world } = newWorld()
+    await world.operate('first', { client: api.client() })
+    await world.createJob('job')
+    await world.until('it runs', () => world.isSettled('job'))
+    // Its last write of status is too old to prove anything.
+    await world.during(500)
+    const [service] = api.all(types.service)
+    const before = { writes: api.writes.length, version: (await world.job('job'))!.metadata.resourceVersion }
+    const { namespace, name, uid } = service!.metadata
+    const at = { namespace: namespace!, name }
+    await world.options.client.delete(types.service, at, { precondition: { uid: uid! } })
+    await world.until('it is there again', () => api.find(types.service, 'n', name) !== undefined)
+    const writes = api.writes.slice(before.writes).map(({ verb, kind }) => `${verb} ${kind}`)
+    expect(writes.slice(0, 3)).toEqual(['delete Service', 'status StreamJob', 'apply Service'])
+    expect((await world.job('job'))!.metadata.resourceVersion).toBe(before.version)
+  })
+
+  it('hears of what happened while its watches were gone (O3)', async () => {
+    const { api, world } = newWorld()
+    await world.operate('first', { client: api.client() })
+    await world.createJob('job')
+    await world.until('it runs', () => world.isSettled('job'))
+    api.holdWatches()
+    await world.edit('job', { program: { args: { rows: 7 } } })
+    api.expireWatches()
+    api.releaseWatches()
+    await world.until(
+      'it is upgraded',
+      async () => (await world.isSettled('job')) && (await world.status('job'))!.start === 2,
+    )
+  })
+
+  it('ends a deletion at its deadline with everything broken, and says so (O7)', async () => {
+    const { api, world } = newWorld()
+    await world.operate('first', { client: api.client() })
+    const uid = await world.createJob('job')
+    await world.until('it runs', () => world.isSettled('job'))
+    world.coordinators.isSilent = true
+    world.ignores = () => true
+    await world.delete('job')
+    await world.until('it is gone', async () => (await world.job('job')) === undefined)
+    const told = api.all(types.event).filter((event) => event['reason'] === 'DeletionIncomplete')
+    expect(told).toHaveLength(1)
+    expect(world.coordinators.heads.get(uid)!.end).toBe('none')
+  })
+
+  it('ends a deletion at its deadline without the right to write anything but the finalizer (O7)', async () => {
+    const { api, world, clock } = newWorld()
+    let isRevoked = false
+    const client = api.client({
+      before: ({ verb, kind }) => {
+        if (isRevoked && verb !== 'patch' && kind !== 'Lease') throw new KubeError(403, 'Forbidden', 'not any more')
+      },
+    })
+    await world.operate('first', { client })
+    await world.createJob('job', { deletion: { deadline: '20s' } })
+    await world.until('it runs', () => world.isSettled('job'))
+    isRevoked = true
+    await world.delete('job')
+    const beganMs = clock.nowMs()
+    await world.until('it is gone', async () => (await world.job('job')) === undefined)
+    expect(clock.nowMs() - beganMs).toBeGreaterThan(15_000)
+    expect(clock.nowMs() - beganMs).toBeLessThan(30_000)
+  })
+
+  it('names in a condition what the API server refuses, and takes it back once that is made', async () => {
+    const { api, world } = newWorld()
+    let isFull = true
+    const client = api.client({
+      before: ({ kind }) => {
+        if (isFull && kind === 'StatefulSet') throw new KubeError(403, 'Forbidden', 'exceeded quota: pods')
+      },
+    })
+    await world.operate('first', { client })
+    await world.createJob('job')
+    const degraded = (): Promise<string> => world.condition('job', 'Degraded')
+    await world.until('it is told', async () => (await degraded()).startsWith('True ActRefused'))
+    expect(await degraded()).toContain('exceeded quota: pods')
+    isFull = false
+    await world.until('it runs', () => world.isSettled('job'))
+    await world.until('nothing is refused', async () => (await degraded()).startsWith('False'))
+    expect(api.all(types.event).filter((event) => event['reason'] === 'ActionRefused').length).toBeGreaterThan(0)
+  })
+
+  it("names in a condition what has the name of a job's revision or pod, leaves it alone, and goes on when it is gone", async () => {
+    const { api, world } = newWorld()
+    const user = world.options.client
+    const uid = await world.createJob('job')
+    const name = revisionName({ name: 'job', uid }, 1)
+    const { apiVersion, kind } = types.controllerRevision
+    const stranger = { apiVersion, kind, metadata: { name, namespace: 'n' }, data: { of: 'somebody' }, revision: 1 }
+    await user.create(types.controllerRevision, stranger)
+    await world.operate('first', { client: api.client() })
+    const degraded = (): Promise<string> => world.condition('job', 'Degraded')
+    await world.until('it is told', async () => (await degraded()).startsWith('True ActRefused'))
+    expect(await degraded()).toContain(`ControllerRevision n/${name}. Delete or rename it`)
+    expect(api.find(types.controllerRevision, 'n', name)).toMatchObject({ data: { of: 'somebody' } })
+    const { metadata } = api.find(types.controllerRevision, 'n', name)!
+    await user.delete(types.controllerRevision, { namespace: 'n', name }, { precondition: { uid: metadata.uid! } })
+    await world.until('it runs', () => world.isSettled('job'))
+  })
+
+  it('an operator whose lease another holds writes nothing any more, at once', async () => {
+    const { api, world } = newWorld()
+    const operator = await world.operate('first', { client: api.client() })
+    await world.createJob('job')
+    await world.until('it runs', () => world.isSettled('job'))
+    const admin = world.options.client
+    const place = { namespace: 'n', name: 'millrace-operator' }
+    await world.until('the lease is taken from it', async () => {
+      const lease = (await admin.get(types.lease, place))!
+      await admin.patch(types.lease, place, { spec: { ...(lease['spec'] as object), holderIdentity: 'another' } })
+      return !operator.leading
+    })
+    const before = api.writes.length
+    await world.edit('job', { program: { args: { rows: 7 } } })
+    await world.during(300)
+    const after = api.writes.slice(before).filter(({ kind }) => kind !== 'Pod')
+    expect(after).toEqual([{ verb: 'patch', kind: 'StreamJob', name: 'job' }])
+  })
+})

@@ -1,0 +1,45 @@
+// What is needed to take a savepoint's files away: the image, the store and the job that it is of.
+
+import type { Revision, SavepointOrigin } from '../contract.ts'
+import type { SpecDefaults } from '../validate.ts'
+import type { OwnerJob } from './objects.ts'
+import { jobStorage } from './process-config.ts'
+
+/**
+ * Of a savepoint in the chart's store: whose it is stands in its path. Only of its own namespace: who may make Savepoints in one has no say over
+ * the files of another, though the credentials reach all of the store.
+ */
+export function originInStore(
+  path: string | undefined,
+  namespace: string,
+  { image, storage, serviceAccountName }: SpecDefaults,
+): SavepointOrigin | undefined {
+  const prefix = storage?.checkpoints === undefined ? undefined : `${storage.checkpoints.replace(/\/+$/, '')}/`
+  if (path === undefined || image === undefined || prefix === undefined || !path.startsWith(prefix)) return undefined
+  const parts = path.slice(prefix.length).replace(/\/+$/, '').split('/')
+  const [of, name, uid] = parts
+  if (of !== namespace || name === undefined || uid === undefined) return undefined
+  // A store that is a folder would go up by them, to another namespace's.
+  if (parts.some((part) => ['', '.', '..'].includes(part))) return undefined
+  return originOf(
+    { storage, ...(serviceAccountName !== undefined && { serviceAccountName }) },
+    { jobId: uid, image, storage: `${prefix}${of}/${name}/${uid}` },
+  )
+}
+
+/** Of a savepoint of a job, by the revision that this one runs by. */
+export function originOfJob(job: OwnerJob, revision: Revision | undefined): SavepointOrigin | undefined {
+  if (revision?.spec.storage?.checkpoints === undefined) return undefined
+  return originOf(revision.spec, { jobId: job.uid, image: revision.image, storage: jobStorage(job, revision.spec) })
+}
+
+function originOf(
+  { storage, serviceAccountName }: Pick<SpecDefaults, 'storage' | 'serviceAccountName'>,
+  origin: Pick<SavepointOrigin, 'jobId' | 'image' | 'storage'>,
+): SavepointOrigin {
+  return {
+    ...origin,
+    ...(storage?.s3 !== undefined && { s3: storage.s3 }),
+    ...(serviceAccountName !== undefined && { serviceAccountName }),
+  }
+}

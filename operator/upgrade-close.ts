@@ -1,0 +1,273 @@
+// Rule 2 in the middle of every transition: HEAD is closed, the restore point that it shows is written into status, and only then does a
+// pod go. Asking again is the same request; a request that failed is made again under another name, later.
+
+import type { Action, CoordinatorRequest, Decision, Observed, StreamJobStatus, Transition } from './contract.ts'
+import { stuckPods, takeDown } from './decide-children.ts'
+import { desiredOf, isBlocked } from './decide-desired.ts'
+import { ownCoordinator, podsOf, revisionNamed, shortPod, workload } from './decide-facts.ts'
+import { adminAnswer } from './decide-outputs.ts'
+import type { HeadEndKind } from './decide-outputs.ts'
+import { act, normal, record, wait, warning } from './decide-answers.ts'
+import { endTransition, pointAt, toNextAttempt, toStep, without } from './status.ts'
+import { timeMs } from './status-time.ts'
+import { closeChoice, lostState, silenceMs } from './upgrade.ts'
+import { storing } from './upgrade-prepare.ts'
+import { startOf } from './upgrade-start.ts'
+
+export function decideClosing(observed: Observed, status: StreamJobStatus): Decision {
+  const edited = retargeted(observed, status)
+  if (edited !== undefined) return record(observed, edited, 'the spec was edited again')
+  const transition = status.transition!
+  const { retry, request } = transition
+  const choice = closeChoice(observed, status)
+  if (choice.how === 'read') {
+    const { restorePoint, end } = ownCoordinator(observed, status)!
+    return closedBy(observed, status, { point: restorePoint, end })
+  }
+  if (retry !== undefined && observed.nowMs < timeMs(retry.at))
+    return wait(`tried again later: ${retry.why}`, timeMs(retry.at) - observed.nowMs)
+  const { start } = status
+  const ask = (asked: CoordinatorRequest): Decision => {
+    const answer = ownCoordinator(observed, status)!.requests[asked.request]
+    if (answer?.state === 'failed') {
+      const why = answer.detail ?? 'no reason was given'
+      const event = warning('SavepointFailed', `Nothing was taken away, and it is tried again: ${why}`)
+      return record(observed, toNextAttempt(observed, status, why), 'the savepoint failed', [event])
+    }
+    if (answer?.state === 'pending') return wait('the coordinator closes the job', 500)
+    return act('HEAD is to be closed', { type: 'request', request: asked })
+  }
+  switch (choice.how) {
+    case 'stop':
+      return ask({ type: 'stop', start, request, drain: false })
+    case 'close':
+    case 'cancel':
+      return ask({ type: choice.how, start, request: `${request}-${choice.how}` })
+    case 'admin':
+      return closeByPod(observed, status)
+    case 'wait':
+      return wait(choice.why, 1_000)
+    case 'block':
+      return wait(choice.message, 5_000)
+    default:
+      return choice satisfies never
+  }
+}
+
+/** What wants to be known of the HEAD that was closed. */
+interface Closed {
+  readonly point: Parameters<typeof pointAt>[1]
+  readonly end: HeadEndKind
+}
+
+function closedBy(observed: Observed, status: StreamJobStatus, { point, end }: Closed): Decision {
+  const { kind, restoreFrom } = status.transition!
+  const isAtWork = status.ended === undefined && restoreFrom === undefined
+  // Read before: a start that began meanwhile is ahead of what status says.
+  const base = { ...status, start: Math.max(status.start, point.start), restorePoint: pointAt(observed, point) }
+  if (end === 'finished' && isAtWork && (kind === 'restart' || kind === 'suspend' || kind === 'rollback')) {
+    const done = {
+      ...endTransition(observed, base),
+      ended: 'FINISHED',
+      finishedAt: new Date(observed.nowMs).toISOString(),
+      workers: 0,
+    } as const
+    return record(observed, done, 'it finished meanwhile', [
+      normal('Finished', 'The job finished before it was stopped.'),
+    ])
+  }
+  const where = point.path === undefined ? 'from nothing: no snapshot has completed' : `at ${point.path}`
+  const event = normal('Closed', `Start ${base.start} has ended. The next one begins ${where}.`)
+  return record(observed, toStep(observed, base, 'closed'), 'HEAD is closed', [event])
+}
+
+/** One that was just seen to fail is looked at for so long before it is made again. */
+const podRetryMs = 10_000
+
+function closeByPod(observed: Observed, status: StreamJobStatus): Decision {
+  const transition = status.transition!
+  const { request, mode } = transition
+  const pod = shortPod(observed, 'admin-close', request)
+  if (pod === undefined) {
+    const revision = adminRevision(observed, status)
+    if (revision === undefined) return wait('no revision is stored that could close HEAD', 5_000)
+    return act('nobody answers: HEAD is closed by a pod', {
+      type: 'runPod',
+      pod: 'admin-close',
+      request,
+      revision,
+      start: Math.max(1, status.start),
+      begin: status.begin ?? { parallelism: Math.max(1, status.parallelism) },
+      arguments: ['admin', 'close', ...(mode === 'delete' ? ['--deleted'] : []), '--yes', '--output', 'json'],
+    })
+  }
+  const answer = adminAnswer(pod)
+  switch (answer.kind) {
+    case 'running': {
+      const stands = pod.trouble !== undefined && observed.nowMs - timeMs(pod.createdAt) > silenceMs * 3
+      if (!stands) return wait('a pod closes HEAD', 1_000)
+      return record(
+        observed,
+        toNextAttempt(observed, status, `${pod.trouble.reason}: ${pod.trouble.message}`),
+        'the pod does not run',
+      )
+    }
+    case 'none':
+      return closedBy(observed, status, { point: { kind: 'empty', start: 0, unconfirmed: false }, end: 'none' })
+    case 'head':
+      return answer.head.end === 'none'
+        ? record(observed, toNextAttempt(observed, status, 'HEAD has not ended'), 'HEAD has not ended')
+        : closedBy(observed, status, { point: answer.head.restorePoint, end: answer.head.end })
+    case 'failed':
+      return record(observed, toNextAttempt(observed, status, answer.why), 'the pod could not close HEAD')
+    default:
+      return answer satisfies never
+  }
+}
+
+/** A revision whose pods can run: the stable one first, and at each attempt the next, since an image may be what is wrong. */
+export function adminRevision(observed: Observed, status: StreamJobStatus): string | undefined {
+  const { transition, stableRevision, revision } = status
+  const names = [stableRevision, transition?.to, transition?.from, revision].filter(
+    (name, index, all) => revisionNamed(observed, name) !== undefined && all.indexOf(name) === index,
+  )
+  return names[(transition?.attempt ?? 0) % Math.max(1, names.length)]
+}
+
+/** What the transition is to lead to by the spec of now; undefined: to what it says. What is being closed stays so. */
+function retargeted(observed: Observed, status: StreamJobStatus): StreamJobStatus | undefined {
+  const transition = status.transition!
+  if (transition.kind === 'delete' || !observed.spec.fits) return undefined
+  const { spec } = observed.spec
+  const change = (changes: Partial<Transition>, drop?: 'to'): StreamJobStatus => {
+    const { to, ...rest } = transition
+    return { ...status, transition: { ...rest, ...(drop === undefined && to !== undefined && { to }), ...changes } }
+  }
+  if (spec.state === 'suspended') return transition.to === undefined ? modeOf() : change({ kind: 'suspend' }, 'to')
+  const desired = desiredOf(observed)
+  if (transition.kind === 'rollback' && (desired.kind !== 'known' || isBlocked(desired, status))) return undefined
+  if (desired.kind === 'known' && !isBlocked(desired, status)) {
+    const stored = revisionNamed(observed, transition.to)
+    const isRight = stored === undefined ? transition.to === desired.revision.name : stored.hash === desired.hash
+    const { name } = desired.revision
+    if (!isRight) return change({ kind: name === transition.from ? 'restart' : 'upgrade', to: name })
+  } else if (transition.to === undefined && transition.from !== undefined)
+    return change({ kind: 'restart', to: transition.from })
+  return modeOf()
+
+  /** While it is being closed, what blocks one mode may be left by another. */
+  function modeOf(): StreamJobStatus | undefined {
+    const isOpen = transition.step === 'closing' && (transition.kind === 'upgrade' || transition.kind === 'suspend')
+    if (!isOpen || transition.mode === spec.upgradeMode) return undefined
+    const next = change({ mode: spec.upgradeMode })
+    return toNextAttemptNow(next)
+  }
+}
+
+/** Under another name, at once: the request of the other mode stands with the coordinator. */
+function toNextAttemptNow(status: StreamJobStatus): StreamJobStatus {
+  const { retry: _, ...transition } = status.transition!
+  const attempt = transition.attempt + 1
+  return {
+    ...status,
+    transition: { ...transition, attempt, request: transition.request.replace(/-\d+$/, `-${attempt}`) },
+  }
+}
+
+/** The restore point stands in status: what ran is taken down, what was permitted is committed, and the next start begins. */
+export function decideClosed(observed: Observed, status: StreamJobStatus): Decision {
+  const edited = retargeted(observed, status)
+  if (edited !== undefined) return record(observed, edited, 'the spec was edited again')
+  const transition = status.transition!
+  const { from, to } = transition
+  const point = status.restorePoint!
+  const completed = point.madeBy === point.start && point.start === status.start
+  if (completed && from !== undefined && from !== status.stableRevision) return stableAfterAll(observed, status, from)
+  if (to !== undefined && revisionNamed(observed, to) === undefined) {
+    const desired = desiredOf(observed)
+    if (desired.kind !== 'known') return wait(desired.message, 5_000)
+    return act('the revision is not stored yet', ...storing(observed, desired, to))
+  }
+  if (lostState(observed, status))
+    return wait('the job took no checkpoint, and nobody asked to give its state up', 5_000)
+  const commit = to === undefined ? undefined : committed(observed, status)
+  if (commit !== undefined) return commit
+  const down = downOf(observed, to === undefined)
+  if (down !== undefined) return down
+  if (to !== undefined) return record(observed, startOf(observed, status), 'what ran is down')
+  const done = { ...endTransition(observed, status), ended: 'SUSPENDED', workers: 0 } as const
+  return record(observed, done, 'it is suspended', [normal('Suspended', 'The job is suspended; its state stays.')])
+}
+
+/** HEAD shows that the version that was closed had completed something, which nobody had seen: nothing before it is gone back to (rule 5). */
+function stableAfterAll(observed: Observed, status: StreamJobStatus, from: string): Decision {
+  const stable = { ...without(status, 'rollbackPoint', 'rollbackParallelism'), stableRevision: from }
+  const why = 'the version that was closed had completed something'
+  const { kind } = status.transition!
+  if (kind !== 'rollback')
+    return record(observed, stable, why, [
+      normal('Stable', `Revision ${from} completed a snapshot before it was replaced.`),
+    ])
+  const forward = {
+    ...without(stable, 'blocked'),
+    transition: { ...status.transition!, kind: 'restart', to: from },
+  } as const
+  return record(observed, forward, why, [
+    normal('Stable', `Revision ${from} completed a snapshot before it could be rolled back; it goes on.`),
+  ])
+}
+
+/** The ended coordinator commits what HEAD permits; how long it is left to do so. */
+const commitMs = 30_000
+
+/** Rule 23: before other code, or another restore point, what was permitted is committed by the revision that wrote it. */
+function committed(observed: Observed, status: StreamJobStatus): Decision | undefined {
+  const { from, to, request, stepAt, restoreFrom, mode } = status.transition!
+  const point = status.restorePoint!
+  const writer = revisionNamed(observed, from) ?? revisionNamed(observed, status.revision)
+  if (!point.unconfirmed || writer === undefined) return undefined
+  if (writer.name === to && restoreFrom === undefined && mode !== 'stateless') return undefined
+  const settled = (): Decision =>
+    record(observed, { ...status, restorePoint: { ...point, unconfirmed: false } }, 'what was permitted is committed')
+  const own = ownCoordinator(observed, status)
+  if (own?.restorePoint.unconfirmed === false) return settled()
+  if (own !== undefined && observed.nowMs - timeMs(stepAt) < commitMs)
+    return wait('the coordinator commits what was permitted', 500)
+  const pod = shortPod(observed, 'admin-commit', request)
+  if (pod === undefined)
+    return act('what was permitted is committed by a pod', {
+      type: 'runPod',
+      pod: 'admin-commit',
+      request,
+      revision: writer.name,
+      start: Math.max(1, status.start),
+      begin: status.begin ?? { parallelism: Math.max(1, status.parallelism) },
+      arguments: ['admin', 'commit', '--yes', '--output', 'json'],
+    })
+  const answer = adminAnswer(pod)
+  if (answer.kind === 'running') return wait('a pod commits what was permitted', 1_000)
+  if (answer.kind === 'head' && !answer.head.restorePoint.unconfirmed) return settled()
+  const isOld = observed.nowMs - timeMs(pod.createdAt) > podRetryMs * 3
+  if (isOld && pod.deletingSince === undefined)
+    return act('the pod is made again', { type: 'delete', of: pod, force: false })
+  return wait('the commits of the version before could not be made', podRetryMs)
+}
+
+/** undefined: nothing of it runs any more. A stuck pod is taken away by whoever looks at stuck pods. */
+export function downOf(observed: Observed, all: boolean): Decision | undefined {
+  const set = workload(observed, 'StatefulSet')
+  const actions: Action[] = all
+    ? [...takeDown(observed, ['StatefulSet', 'Deployment'])]
+    : set !== undefined && !set.deleting && set.replicas !== 0
+      ? [{ type: 'scaleWorkers', to: 0, of: set }]
+      : []
+  if (actions.length > 0) return act('the restore point stands in status: what runs is taken down', ...actions)
+  const left = [...podsOf(observed, 'worker'), ...(all ? podsOf(observed, 'coordinator') : [])]
+  if (left.length > 0)
+    return wait(
+      `${left.length} pods are still there${stuckPods(observed, 0).length > 0 ? ', past their grace' : ''}`,
+      1_000,
+    )
+  const going = all && (set !== undefined || workload(observed, 'Deployment') !== undefined)
+  return going ? wait('the workloads are still there', 1_000) : undefined
+}

@@ -1,0 +1,115 @@
+// A transition's first step: the revision is stored, with its code, and an upgrade is tried out by a preflight pod while the job still runs.
+
+import type { Action, Decision, Observed, StartBegin, StreamJobStatus } from './contract.ts'
+import { FINALIZER } from './contract.ts'
+import { desiredOf, isBlocked, revisionToStore } from './decide-desired.ts'
+import type { Desired } from './decide-desired.ts'
+import { revisionNamed, shortPod, validSpec } from './decide-facts.ts'
+import { preflightAnswer, preflightMs } from './decide-outputs.ts'
+import { act, normal, record, wait, warning } from './decide-answers.ts'
+import { beginTransition, endTransition, toStep } from './status.ts'
+import { timeMs } from './status-time.ts'
+import { startOf } from './upgrade-start.ts'
+
+export function decidePreparing(observed: Observed, status: StreamJobStatus): Decision {
+  const transition = status.transition!
+  const desired = desiredOf(observed)
+  if (observed.spec.fits && observed.spec.spec.state === 'suspended')
+    return givenUp(observed, status, 'the job is to be suspended')
+  // Set back to what runs: nothing was touched yet.
+  if (desired.kind === 'known' && transition.kind === 'upgrade' && desired.revision.name === transition.from)
+    return givenUp(observed, status, 'the spec was set back')
+  const stored = revisionNamed(observed, transition.to)
+  if (stored === undefined) return store(observed, status, desired)
+  if (desired.kind === 'known' && desired.hash !== stored.hash) {
+    if (isBlocked(desired, status)) return givenUp(observed, status, 'the spec was set back to one that was refused')
+    const { kind, step, mode, from, restoreFrom } = transition
+    const to = desired.revision.name
+    const next = beginTransition(observed, status, { kind, step, mode, from, to, restoreFrom })
+    return record(observed, next, 'the spec was edited again')
+  }
+  if (transition.kind === 'start') {
+    if (!observed.job.finalizers.includes(FINALIZER))
+      return act('deletion will have HEAD to close', { type: 'addFinalizer' })
+    return record(observed, startOf(observed, status), 'the revision is stored')
+  }
+  return preflight(observed, status)
+}
+
+function store(observed: Observed, status: StreamJobStatus, desired: Desired): Decision {
+  if (desired.kind !== 'known')
+    return desired.kind === 'unknown'
+      ? wait(desired.message, 5_000)
+      : givenUp(observed, status, 'the spec became one that cannot be run')
+  return act('the revision is not stored yet', ...storing(observed, desired, status.transition!.to!))
+}
+
+export function storing(observed: Observed, desired: Desired & { readonly kind: 'known' }, name: string): Action[] {
+  const revision = revisionToStore(observed, desired, name)
+  return [{ type: 'storeRevision', revision, files: desired.files }]
+}
+
+/** Nothing was touched yet: as if it had not begun. */
+function givenUp(observed: Observed, status: StreamJobStatus, why: string): Decision {
+  return record(observed, endTransition(observed, status), why)
+}
+
+function preflight(observed: Observed, status: StreamJobStatus): Decision {
+  const { request, to, stepAt } = status.transition!
+  const goOn = (why: string, ...events: Parameters<typeof record>[3] & object): Decision =>
+    record(observed, afterPreparing(observed, status), why, events)
+  const unknown = (why: string): Decision =>
+    goOn(
+      'the preflight could not run',
+      warning('PreflightCouldNotRun', `The new revision was not tried out: ${why}. The upgrade goes on.`),
+    )
+  const pod = shortPod(observed, 'preflight', request)
+  if (pod === undefined) {
+    if (observed.nowMs - timeMs(stepAt) > preflightMs + 15_000) return unknown('its pod could not be made')
+    return act('the new revision is tried out', {
+      type: 'runPod',
+      pod: 'preflight',
+      request,
+      revision: to!,
+      start: Math.max(1, status.start),
+      begin: beginOf(observed, status),
+      arguments: ['preflight', '--output', 'json'],
+    })
+  }
+  const answer = preflightAnswer(pod, observed.nowMs)
+  switch (answer.kind) {
+    case 'running':
+      return wait('the preflight runs', 1_000)
+    case 'yes':
+      return goOn('the preflight said yes', normal('PreflightPassed', `Revision ${to} fits the state of the job.`))
+    case 'could not run':
+      return unknown(answer.why)
+    case 'no': {
+      const desired = desiredOf(observed)
+      const message = `The new revision was refused, and the job runs on as it was. ${answer.reasons} Mend it, or raise spec.restartNonce to try it again.`
+      if (desired.kind !== 'known') return wait(desired.message, 5_000)
+      const blocked = { key: desired.key, reason: 'PreflightRefused', message }
+      const next = { ...endTransition(observed, status), blocked }
+      return record(observed, next, 'the preflight said no', [warning('PreflightRefused', message)])
+    }
+    default:
+      return answer satisfies never
+  }
+}
+
+/** A suspended job has been closed: its restore point stands in status. */
+function afterPreparing(observed: Observed, status: StreamJobStatus): StreamJobStatus {
+  const isClosed = status.ended === 'SUSPENDED' && status.restorePoint !== undefined
+  return toStep(observed, status, isClosed ? 'closed' : 'closing')
+}
+
+/** How the start would begin, for the preflight's config. */
+function beginOf(observed: Observed, status: StreamJobStatus): StartBegin {
+  const spec = validSpec(observed, status)!
+  const { mode, restoreFrom } = status.transition!
+  return {
+    parallelism: spec.parallelism,
+    ...(restoreFrom !== undefined ? { from: restoreFrom } : mode === 'stateless' && { empty: true }),
+    ...(spec.allowNonRestoredState && { allowNonRestoredState: true }),
+  }
+}

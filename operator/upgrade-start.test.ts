@@ -1,0 +1,104 @@
+import { describe, expect, it } from 'vitest'
+import { begins, condition, deeds, program, reaches, running, stay } from './decide-story.ts'
+import { restorePointOf } from './decide-world.ts'
+
+describe('an upgrade that is not stable', () => {
+  const short = { rollback: { progressDeadline: '20s' } }
+
+  it('goes back to the stable revision at the restore point of before, and says why', () => {
+    const world = running(short)
+    const stable = world.status!.revision!
+    world.edit({ program: { ...program, image: 'bad:1' } })
+    reaches(world, 'RUNNING', 3)
+    const [bad, ...others] = [begins(world)[0], ...begins(world).slice(1)]
+    // Its image was never there: it began nothing.
+    expect(bad).toMatchObject({ start: 3 })
+    expect(others).toEqual([])
+    expect(world.status).toMatchObject({ revision: stable, stableRevision: stable, blocked: { reason: 'RolledBack' } })
+    expect(condition(world, 'UpgradeBlocked').message).toContain('ImagePullBackOff: no such image')
+    expect(condition(world, 'Degraded')).toMatchObject({ status: 'True', reason: 'RolledBack' })
+    stay(world, 60)
+    expect(world.status!.start).toBe(3)
+    world.edit({ program: { ...program, image: 'good:1' } })
+    reaches(world, 'RUNNING', 4)
+    expect(condition(world, 'Degraded')).toMatchObject({ status: 'False' })
+  })
+
+  it('is tried again by restartNonce', () => {
+    const world = running(short)
+    world.edit({ program: { ...program, args: { crash: true } } })
+    reaches(world, 'RUNNING', 3)
+    world.edit({ restartNonce: 1 })
+    stay(world, 15)
+    expect(world.status).toMatchObject({ start: 4, transition: { kind: 'upgrade' } })
+  })
+
+  it('and began from nothing goes back to the state of before', () => {
+    const world = running({ ...short, upgradeMode: 'stateless' })
+    world.edit({ program: { ...program, args: { crash: true } } })
+    reaches(world, 'RUNNING', 3)
+    const [stateless, back] = deeds(world, 'began')
+    expect(stateless).toMatchObject({ start: 2, from: 'empty' })
+    expect(back).toMatchObject({ start: 3, from: restorePointOf(stateless!.headBefore!).path })
+  })
+
+  it('is never taken back once HEAD shows that it completed something', () => {
+    const world = running(short)
+    world.edit({ program: { ...program, args: { crash: true } } })
+    world.run(() => world.status?.transition?.kind === 'rollback')
+    // Its first checkpoint, in the last moment.
+    const head = world.head!
+    head.completed.push({ id: head.nextId++, kind: 'checkpoint', start: head.start, path: 's3://bucket/late' })
+    const next = world.status!.transition!.from!
+    stay(world, 20)
+    expect(world.status).toMatchObject({ start: 3, revision: next, stableRevision: next })
+    expect(begins(world).at(-1)).toEqual({ start: 3, from: 's3://bucket/late' })
+  })
+
+  it('is where the next goes back to once HEAD shows that it completed something, though it was replaced before anybody saw it', () => {
+    const world = running({ ...short, upgradeMode: 'stateless' })
+    world.edit({ program: { ...program, args: { rows: 2 } } })
+    const hasCompleted = (): boolean => {
+      const { coordinator } = world.observe()
+      return coordinator.known && coordinator.value.start === 2 && coordinator.value.completedInStart
+    }
+    // Seen by nobody: the operator does not look again before the next edit.
+    for (let second = 0; second < 100 && !hasCompleted(); second++) {
+      world.reconcile()
+      world.pass(1_000)
+    }
+    expect(world.status!.transition).toMatchObject({ kind: 'upgrade', step: 'stabilising' })
+    const [second, completed] = [world.status!.revision!, world.head!.completed.at(-1)!]
+    world.edit({ program: { ...program, args: { crash: true } } })
+    reaches(world, 'RUNNING', 4)
+    expect(world.status).toMatchObject({ revision: second, stableRevision: second, blocked: { reason: 'RolledBack' } })
+    expect(begins(world).at(-1)).toEqual({ start: 4, from: completed.path })
+  })
+
+  it('stays as it is where rollback is off', () => {
+    const world = running({ rollback: { enabled: false, progressDeadline: '20s' } })
+    world.edit({ program: { ...program, image: 'bad:1' } })
+    stay(world, 120)
+    expect(world.status).toMatchObject({ start: 2, phase: 'UPGRADING' })
+    expect(condition(world, 'Stalled')).toMatchObject({ status: 'True', reason: 'ProgressDeadlineExceeded' })
+  })
+
+  it.each(['storageIsDown', 'natsIsDown'] as const)('has its clock stopped while %s', (fault) => {
+    const world = running(short)
+    world.checkpointsStop = true
+    world.editCode('v2')
+    world.run(() => world.status?.transition?.step === 'stabilising' && world.head!.start === 2)
+    world[fault] = true
+    stay(world, 300)
+    expect(world.status).toMatchObject({
+      start: 2,
+      transition: { kind: 'upgrade', held: { why: expect.stringContaining('does not answer') } },
+    })
+    expect(condition(world, 'Degraded')).toMatchObject({ status: 'True', reason: 'Outage' })
+    world[fault] = false
+    stay(world, 10)
+    expect(world.status!.transition).toMatchObject({ kind: 'upgrade' })
+    stay(world, 60)
+    expect(world.status).toMatchObject({ start: 3 })
+  })
+})

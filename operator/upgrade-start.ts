@@ -1,0 +1,214 @@
+// A start: its number is raised in status, its children are made, and it is watched until its first completed checkpoint makes the revision
+// stable; or until the progress deadline, when the revision that was stable comes back.
+
+import type { Decision, Observed, StartBegin, StreamJobStatus } from './contract.ts'
+import { childrenOf, repairOf, sizedByNeed } from './decide-children.ts'
+import { desiredOf } from './decide-desired.ts'
+import {
+  outageOf,
+  ownCoordinator,
+  ownRevision,
+  podsOf,
+  revisionNamed,
+  troubleOf,
+  validSpec,
+  startsOfChildren,
+  workersFor,
+} from './decide-facts.ts'
+import { act, normal, record, wait, warning } from './decide-answers.ts'
+import { beginTransition, endTransition, toStep, without } from './status.ts'
+import { timeMs, timeText } from './status-time.ts'
+import { attemptKey } from './revision.ts'
+
+/** The status in which the next start begins. HEAD chooses where, unless something else was asked for. */
+export function startOf(observed: Observed, status: StreamJobStatus): StreamJobStatus {
+  const transition = status.transition!
+  const revision = revisionNamed(observed, transition.to)!
+  const spec = validSpec(observed, status) ?? revision.spec
+  const isRollback = transition.kind === 'rollback'
+  const parallelism = isRollback ? (status.rollbackParallelism ?? revision.parallelism) : spec.parallelism
+  const begin: StartBegin = {
+    parallelism,
+    ...(isRollback ? rollbackBegin(status) : chosenBegin(status)),
+    ...(spec.allowNonRestoredState && { allowNonRestoredState: true }),
+  }
+  const started: StreamJobStatus = {
+    ...without(status, 'ended', 'finishedAt', 'failure', 'rollbackPoint', 'rollbackParallelism'),
+    start: Math.max(status.start, ...startsOfChildren(observed)) + 1,
+    revision: revision.name,
+    begin,
+    parallelism,
+    restarts: 0,
+    workers: workersFor({ slotsNeeded: parallelism, slots: revision.spec.worker.slots }),
+    ...(!isRollback && status.restorePoint && before(status)),
+  }
+  return toStep(observed, started, 'starting')
+}
+
+/** Where an unstable start is taken back to: of several in a row, to before the first. */
+function before({
+  restorePoint,
+  rollbackPoint,
+  rollbackParallelism,
+  parallelism,
+  revision,
+  stableRevision,
+}: StreamJobStatus) {
+  const wasStable = revision === stableRevision || rollbackPoint === undefined
+  return wasStable
+    ? { rollbackPoint: restorePoint!, rollbackParallelism: Math.max(1, parallelism) }
+    : { rollbackPoint, ...(rollbackParallelism !== undefined && { rollbackParallelism }) }
+}
+
+function chosenBegin({ transition }: StreamJobStatus): Partial<StartBegin> {
+  if (transition!.restoreFrom !== undefined) return { from: transition!.restoreFrom }
+  return transition!.mode === 'stateless' ? { empty: true } : {}
+}
+
+/**
+ * A start that went on from HEAD's own point and completed nothing has left that point where it was. One that began elsewhere has replaced
+ * it, and is undone by naming the point of before.
+ */
+function rollbackBegin({ begin, restorePoint, rollbackPoint, start }: StreamJobStatus): Partial<StartBegin> {
+  const beganElsewhere = (begin?.empty === true || begin?.from !== undefined) && restorePoint?.start === start
+  if (!beganElsewhere || rollbackPoint === undefined) return {}
+  return rollbackPoint.path === undefined ? { empty: true } : { from: rollbackPoint.path }
+}
+
+export function decideStarting(observed: Observed, status: StreamJobStatus): Decision {
+  const children = childrenOf(observed, status)
+  if (children === undefined) return wait(`revision ${status.revision} is not there`, 5_000)
+  const repair = repairOf(observed, status)
+  if (repair !== undefined)
+    return (
+      overdue(observed, status, 'its objects could not be made') ??
+      act('the children of this start are not there yet', ...repair)
+    )
+  if (children.going.length > 0) return wait(`${children.going.join(', ')} is still being deleted`, 1_000)
+  if (children.foreign.length > 0) return wait(`${children.foreign.join(', ')} is not ours`, 10_000)
+  return record(observed, toStep(observed, status, 'stabilising'), 'all children are there')
+}
+
+/** Without checkpoints, or where none was even tried, a revision is stable when it has run for so long. */
+const runsForMs = 60_000
+/** Progress is written down at most so often. */
+const progressEveryMs = 5_000
+
+export function decideStabilising(observed: Observed, status: StreamJobStatus): Decision {
+  const transition = status.transition!
+  const own = ownCoordinator(observed, status)
+  const { nowMs } = observed
+  if (own?.end === 'finished') return record(observed, stable(observed, status), 'it has finished')
+  if (own?.completedInStart === true)
+    return record(observed, stable(observed, status), 'a checkpoint completed', [
+      normal('Stable', `Revision ${status.revision} completed its first checkpoint in start ${status.start}.`),
+    ])
+  const runs = own?.state === 'running' && own.checkpointing !== 'on' && own.consecutiveFailures === 0
+  if (runs && nowMs - timeMs(transition.stepAt) >= runsForMs)
+    return record(observed, stable(observed, status), 'it runs, without checkpoints')
+  if (own?.end === 'failed' || own?.end === 'cancelled')
+    return failed(observed, status, own.reason ?? `it was ${own.end}`)
+  if (own?.end === 'suspended' || own?.end === 'stopped') {
+    const again = beginTransition(observed, status, {
+      kind: 'restart',
+      step: 'closing',
+      mode: 'last-state',
+      from: status.revision,
+      to: status.revision,
+    })
+    return record(observed, again, 'it was stopped by somebody else')
+  }
+  const sized = sizedByNeed(observed, status)
+  if (sized !== undefined) return sized
+  const repair = repairOf(observed, status)
+  if (repair !== undefined)
+    return (
+      overdue(observed, status, 'its objects could not be made') ??
+      act('children are not as this start has them', ...repair)
+    )
+  return watched(observed, status)
+}
+
+function stable(observed: Observed, status: StreamJobStatus): StreamJobStatus {
+  const done = without(endTransition(observed, status), 'rollbackPoint', 'rollbackParallelism')
+  // What was rolled back stays refused; any other start that is stable has settled the matter.
+  const rest = status.transition!.kind === 'rollback' ? done : without(done, 'blocked')
+  return { ...rest, stableRevision: status.revision! }
+}
+
+function watched(observed: Observed, status: StreamJobStatus): Decision {
+  const transition = status.transition!
+  const { nowMs } = observed
+  const outage = outageOf(observed, status)
+  const { held } = transition
+  const holdOff = (changes: Partial<typeof transition>, why: string): Decision => {
+    const { held: _, ...rest } = transition
+    return record(observed, { ...status, transition: { ...rest, ...changes } }, why)
+  }
+  if (outage !== undefined && held === undefined)
+    return holdOff({ held: { since: timeText(nowMs), why: outage } }, outage)
+  if (outage === undefined && held !== undefined) {
+    const progressAt = timeText(timeMs(transition.progressAt) + nowMs - timeMs(held.since))
+    return holdOff({ progressAt }, 'what was away is back')
+  }
+  const progress = progressOf(observed, status)
+  const sinceMs = nowMs - timeMs(transition.progressAt)
+  if (progress !== transition.progress && sinceMs >= progressEveryMs)
+    return holdOff({ progress, progressAt: timeText(nowMs), ...(held && { held }) }, 'it makes progress')
+  if (progress !== transition.progress) return wait('it makes progress', 1_000)
+  return overdue(observed, status, 'no checkpoint has completed') ?? wait('it is not stable yet', 1_000)
+}
+
+/** undefined: its deadline has not come, or there is nothing to go back to. */
+function overdue(observed: Observed, status: StreamJobStatus, what: string): Decision | undefined {
+  const { progressAt, held } = status.transition!
+  const sinceMs = observed.nowMs - timeMs(progressAt)
+  if (held !== undefined || sinceMs <= validSpec(observed, status)!.rollback.progressDeadline) return undefined
+  const trouble = troubleOf(observed)
+  const refused = observed.refusedAct
+  const cause = trouble === undefined ? refused : `pod ${trouble.pod.name}: ${trouble.reason}: ${trouble.message}`
+  return rolledBack(observed, status, cause === undefined ? what : `${what}: ${cause}`)
+}
+
+/** Compared only: whatever moves is progress. */
+function progressOf(observed: Observed, status: StreamJobStatus): string {
+  const pods = [...podsOf(observed, 'coordinator'), ...podsOf(observed, 'worker')]
+  const scheduled = pods.filter(({ node }) => node !== undefined).length
+  const running = pods.filter(({ phase }) => phase === 'Running').length
+  return `${scheduled}/${running}/${ownCoordinator(observed, status)?.progress ?? ''}`.slice(0, 200)
+}
+
+function failed(observed: Observed, status: StreamJobStatus, reason: string): Decision {
+  const back = rolledBack(observed, status, reason)
+  if (back !== undefined) return back
+  const done = { ...endTransition(observed, status), ...failedEnd(observed, reason) }
+  return record(observed, done, 'the job failed', [warning('Failed', reason)])
+}
+
+export function failedEnd({ nowMs }: Observed, reason: string) {
+  return { ended: 'FAILED', failure: reason.slice(0, 1_000), finishedAt: timeText(nowMs), workers: 0 } as const
+}
+
+/** Allowed only while HEAD shows that the new version completed nothing: whoever closes it looks again. undefined: not allowed. */
+function rolledBack(observed: Observed, status: StreamJobStatus, why: string): Decision | undefined {
+  const spec = validSpec(observed, status)!
+  const { revision, stableRevision } = status
+  const back = revisionNamed(observed, stableRevision)
+  if (!spec.rollback.enabled || back === undefined || stableRevision === revision) return undefined
+  if (ownCoordinator(observed, status)?.completedInStart === true) return undefined
+  const desired = desiredOf(observed)
+  const refused = ownRevision(observed, status)
+  const key = refused === undefined ? undefined : attemptKey(refused.hash, spec)
+  // An edit meanwhile is another attempt, which the next look begins.
+  const isCurrent = desired.kind !== 'known' || desired.key === key
+  const message = `Revision ${revision} was not stable: ${why}. The job is back at ${stableRevision}. Mend the spec, or raise spec.restartNonce to try it again.`
+  const next = beginTransition(observed, status, {
+    kind: 'rollback',
+    step: 'closing',
+    mode: 'last-state',
+    from: revision,
+    to: stableRevision,
+  })
+  const blocked = isCurrent && key !== undefined ? { blocked: { key, reason: 'RolledBack', message } } : {}
+  return record(observed, { ...next, ...blocked }, 'rolled back', [warning('RolledBack', message)])
+}

@@ -1,0 +1,60 @@
+// What the admin commands work on: HEAD and the store of one job, with nobody in between. Whoever else is at work on them meets the same
+// rules: each change is a compare-and-swap, and can be made again.
+
+import { within } from '../base/deadline.ts'
+import type { Environment } from '../base/environment.ts'
+import type { JobId } from '../base/ids.ts'
+import { coordinatorError } from '../coordinator/errors.ts'
+import { readUnlessLost } from '../coordinator/lost-head.ts'
+import { readDeadlineMs } from '../coordinator/restore.ts'
+import type { ManifestSources } from '../coordinator/restore.ts'
+import type { OpenedStores } from '../distributed/contract.ts'
+import type { ObjectKey, ObjectStore } from '../storage/contract.ts'
+import { storageError } from '../storage/errors.ts'
+import type { Head } from '../storage/head-contract.ts'
+import { HeadKeeper } from '../storage/head-keeper.ts'
+
+export interface AdminWorld {
+  /** undefined: whichever job HEAD is of. */
+  readonly job: JobId | undefined
+  readonly stores: Pick<OpenedStores, 'objects' | 'head' | 'foreign' | 'locate' | 'removeLeftovers'>
+  readonly environment: Environment
+}
+
+export interface FoundHead {
+  readonly keeper: HeadKeeper
+  /** undefined only if there positively is none, and no checkpoint either. */
+  readonly head: Head | undefined
+}
+
+/**
+ * Throws MR-O17 for another job's HEAD, MR-S16 for a store that holds checkpoints and no HEAD, MR-S12 when the store does not answer
+ * within a minute, MR-S10 and MR-S11 for a HEAD that cannot be read.
+ */
+export async function findHead({ job, stores, environment }: AdminWorld): Promise<FoundHead> {
+  const keeper = await HeadKeeper.open(stores.head, environment)
+  const head = await readUnlessLost(keeper, { store: stores.objects, environment })
+  if (head !== undefined && job !== undefined && head.job !== job)
+    throw coordinatorError('MR-O17', `HEAD is of ${head.job}, this is ${job}.`)
+  return { keeper, head }
+}
+
+export function sourcesOf({ stores, environment }: AdminWorld): ManifestSources {
+  return { store: stores.objects, foreign: stores.foreign, environment }
+}
+
+/** One call's worth of deleting: an S3 server takes so many keys in a request. */
+const deletedAtOnce = 1_000
+
+/** What is there and what is not; throws MR-S01 when there is no answer in time. */
+export async function deleteAll(
+  objects: Pick<ObjectStore, 'delete'>,
+  keys: readonly ObjectKey[],
+  { clock }: Pick<Environment, 'clock'>,
+): Promise<void> {
+  for (let first = 0; first < keys.length; first += deletedAtOnce) {
+    const some = keys.slice(first, first + deletedAtOnce)
+    const late = () => storageError('MR-S01', `Deleting ${some[0]}…: no answer within ${readDeadlineMs} ms.`)
+    await within(clock, readDeadlineMs, objects.delete(some), late)
+  }
+}

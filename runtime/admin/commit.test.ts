@@ -1,0 +1,118 @@
+import { describe, expect, it } from 'vitest'
+import { checkpointId, requestId } from '../base/ids.ts'
+import { close, confirmCommits, stop } from '../storage/head.ts'
+import type { AdminWorld } from './admin-world.ts'
+import { commitOfJob } from './commit.ts'
+import { graphWith, killedAtEach, nameOf, subjectOf } from './harness.ts'
+import type { Subject } from './harness.ts'
+
+const names = [nameOf(4), nameOf(5)]
+
+/** A job that was suspended while the commits of checkpoint 5 were on their way. */
+async function suspended(): Promise<Subject> {
+  const subject = await subjectOf()
+  await subject.complete({ id: 5, transactions: names })
+  await subject.keeper.update(close)
+  return subject
+}
+
+const request = ({ external, files }: Subject, settings = {}) => ({
+  graph: graphWith(external, settings),
+  files,
+  apply: true,
+})
+
+describe('the commits that HEAD permits', () => {
+  it('are made by the sinks of the job, without writers, and confirmed', async () => {
+    const subject = await suspended()
+    expect(await commitOfJob(subject.world, request(subject))).toMatchObject({
+      outcome: 'done',
+      head: { unconfirmed: undefined },
+      sinks: [{ uid: 'sink', transactions: names }],
+    })
+    expect(subject.external.committed).toEqual(names)
+    expect(await commitOfJob(subject.world, request(subject))).toMatchObject({ outcome: 'nothing to do' })
+    expect(subject.external.committed).toEqual(names)
+  })
+
+  it('are told before they are made', async () => {
+    const subject = await suspended()
+    const before = await subject.heads.read()
+    expect(await commitOfJob(subject.world, { ...request(subject), apply: false })).toMatchObject({
+      outcome: 'would do',
+      sinks: [{ uid: 'sink', transactions: names }],
+    })
+    expect(subject.external.committed).toEqual([])
+    expect(await subject.heads.read()).toEqual(before)
+  })
+
+  it('are none where no job has begun, and where nothing is unconfirmed', async () => {
+    const none = await subjectOf({ begun: false })
+    expect(await commitOfJob(none.world, request(none))).toEqual({ outcome: 'none' })
+    const confirmed = await subjectOf()
+    await confirmed.complete({ id: 5 })
+    expect(await commitOfJob(confirmed.world, request(confirmed))).toMatchObject({ outcome: 'nothing to do' })
+  })
+
+  it('are refused to a job without their sink', async () => {
+    const subject = await suspended()
+    const { graph, ...rest } = request(subject)
+    const without = { ...graph, vertices: graph.vertices.filter(({ id }) => id !== 'sink') }
+    await expect(commitOfJob(subject.world, { ...rest, graph: without })).rejects.toThrow(/^MR-C12 .*uid sink/)
+    expect((await subject.head()).unconfirmed?.id).toBe(5)
+  })
+
+  it('stay in HEAD when one was forgotten, unless the user knows that it was committed', async () => {
+    const subject = await suspended()
+    subject.external.forgotten.add(names[0]!)
+    await expect(commitOfJob(subject.world, request(subject))).rejects.toThrow(/^MR-J65 .*MR-N12 .*--assume-committed/s)
+    expect((await subject.head()).unconfirmed?.id).toBe(5)
+    const assuming = request(subject, { onUnknownCommit: 'assume committed' })
+    expect(await commitOfJob(subject.world, assuming)).toMatchObject({ head: { unconfirmed: undefined } })
+    expect(subject.external.committed).toEqual([names[1]])
+  })
+
+  it('that somebody else has confirmed meanwhile may be forgotten by then', async () => {
+    const subject = await suspended()
+    subject.external.changing = async (change) => {
+      subject.external.forgotten.add(names[0]!)
+      await subject.keeper.amend((head) => confirmCommits(head, checkpointId(5)))
+      return change()
+    }
+    expect(await commitOfJob(subject.world, request(subject))).toMatchObject({
+      outcome: 'done',
+      head: { unconfirmed: undefined },
+    })
+  })
+
+  it('of a stop with drain finish the job, also when killed after any write and given again', async () => {
+    const drained = async (): Promise<Subject> => {
+      const subject = await subjectOf()
+      const manifest = await subject.write({ id: 5, kind: 'savepoint', transactions: names, drained: true })
+      await subject.keeper.update((head) => stop(head, { request: requestId('r'), manifest, commitsPending: true }))
+      return subject
+    }
+    const commit = (world: AdminWorld, subject: Subject) => commitOfJob(world, request(subject))
+    const kills = await killedAtEach(drained, commit, async ({ head, external }) => {
+      expect(await head()).toMatchObject({ unconfirmed: undefined, end: { kind: 'finished', drained: { id: 5 } } })
+      expect(external.committed).toEqual(names)
+    })
+    expect(kills).toBe(3)
+  })
+
+  it('killed after any write, and given again, are each made once', async () => {
+    const commit = (world: AdminWorld, subject: Subject) => commitOfJob(world, request(subject))
+    const kills = await killedAtEach(suspended, commit, async ({ head, external }) => {
+      expect(external.committed).toEqual(names)
+      expect((await head()).unconfirmed).toBe(undefined)
+    })
+    expect(kills).toBe(2)
+  })
+
+  it('twice at once are each made once', async () => {
+    const subject = await suspended()
+    await Promise.all([1, 2].map(() => commitOfJob(subject.world, request(subject))))
+    expect(subject.external.committed).toEqual(names)
+    expect((await subject.head()).unconfirmed).toBe(undefined)
+  })
+})

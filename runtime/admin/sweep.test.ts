@@ -1,0 +1,272 @@
+import { describe, expect, it } from 'vitest'
+import { start } from '../base/ids.ts'
+import type { HeadStore, ObjectKey } from '../storage/contract.ts'
+import { addPin, beginStart, cancel, close, completeCheckpoint, raiseIncarnation, reserveIds } from '../storage/head.ts'
+import type { Head } from '../storage/head-contract.ts'
+import type { AdminWorld } from './admin-world.ts'
+import { sweepJob } from './sweep.ts'
+import type { SweepRequest } from './sweep.ts'
+import { graphWith, killedAtEach, nameOf, subjectOf } from './harness.ts'
+import type { Subject } from './harness.ts'
+
+const request = ({ external, files }: Subject, more: Partial<SweepRequest> = {}): SweepRequest => ({
+  jobIsDown: false,
+  code: { graph: graphWith(external), files },
+  apply: true,
+  ...more,
+})
+
+const garbage = [
+  // Uploads of a checkpoint that never completed, and one whose swap never won.
+  'chk-7/torn',
+  // Beside a completed one: an upload whose acknowledgement was lost.
+  'chk-6/stray',
+  // Of a savepoint that was given up.
+  'savepoint-3/data',
+  'shared/unnamed',
+]
+const kept = [
+  'chk-5/final',
+  'chk-6/_metadata',
+  'chk-6/data',
+  'history/1-1',
+  'probe/somebody',
+  'savepoint-4/_metadata',
+  'savepoint-4/data',
+  'shared/named',
+]
+const leftTransactions = [nameOf(2), nameOf(7)]
+
+/** Checkpoint 6 is the restore point; after it a coordinator died at all kinds of work. */
+async function left(end: (head: Head) => Head = close): Promise<Subject> {
+  const subject = await subjectOf()
+  const { write, complete, put, external, keeper } = subject
+  await write({ id: 4, kind: 'savepoint' })
+  await complete({ id: 6, objects: ['chk-5/final', 'shared/named'], transactions: [nameOf(5), nameOf(6)] })
+  await write({ id: 8 })
+  await put(...garbage, 'history/1-1', 'probe/somebody')
+  for (const name of leftTransactions) external.existing.add(name)
+  external.existing.add('somebody-elses')
+  await keeper.update(end)
+  return subject
+}
+
+const swept = ['chk-6/stray', 'chk-7/torn', 'chk-8/_metadata', 'chk-8/data', 'savepoint-3/data', 'shared/unnamed']
+
+describe('a sweep of a job that has ended', () => {
+  it('takes away what nothing names, and only that', async () => {
+    const subject = await left()
+    expect(await sweepJob(subject.world, request(subject))).toMatchObject({
+      outcome: 'done',
+      garbage: { discarding: [], objects: swept, transactions: [{ uid: 'sink', transactions: leftTransactions }] },
+    })
+    expect(await subject.objects.list('')).toEqual(kept)
+    expect([...subject.external.existing]).toEqual([nameOf(5), nameOf(6), 'somebody-elses'])
+    expect(await sweepJob(subject.world, request(subject))).toMatchObject({ outcome: 'nothing to do' })
+  })
+
+  it('reads each manifest that HEAD names once, though HEAD is read before and after the swap', async () => {
+    const subject = await left()
+    const { objects } = subject.world.stores
+    const read = objects.read.bind(objects)
+    const reads: ObjectKey[] = []
+    objects.read = (key) => {
+      reads.push(key)
+      return read(key)
+    }
+    await sweepJob(subject.world, request(subject))
+    expect(reads).toEqual(['chk-6/_metadata'])
+    expect(await subject.objects.list('')).toEqual(kept)
+  })
+
+  it('only looks before it is told to', async () => {
+    const subject = await left()
+    const before = await subject.heads.read()
+    expect(await sweepJob(subject.world, request(subject, { apply: false }))).toMatchObject({
+      outcome: 'would do',
+      garbage: { objects: swept },
+    })
+    expect(subject.objects.size).toBe(swept.length + kept.length)
+    expect(await subject.heads.read()).toEqual(before)
+  })
+
+  it('without the code of the job looks at objects alone', async () => {
+    const subject = await left()
+    await sweepJob(subject.world, request(subject, { code: undefined }))
+    expect(await subject.objects.list('')).toEqual(kept)
+    expect(subject.external.existing.has(nameOf(7))).toBe(true)
+  })
+
+  it('finishes what HEAD was discarding', async () => {
+    const subject = await left((head) => head)
+    await subject.complete({ id: 9, objects: ['chk-5/final'] })
+    await subject.keeper.update(close)
+    expect((await subject.head()).discarding.map(({ id }) => id)).toEqual([6])
+    expect(await sweepJob(subject.world, request(subject))).toMatchObject({ garbage: { discarding: [6] } })
+    expect(await subject.objects.list('chk-')).toEqual(['chk-5/final', 'chk-9/_metadata', 'chk-9/data'])
+    expect((await subject.head()).discarding).toEqual([])
+  })
+
+  it('is as complete after a kill at any write and the same command again', async () => {
+    const discarding = async (): Promise<Subject> => {
+      const subject = await left((head) => head)
+      await subject.complete({ id: 9, objects: ['chk-5/final'] })
+      await subject.keeper.update(close)
+      return subject
+    }
+    const sweep = (world: AdminWorld, subject: Subject) => sweepJob(world, request(subject))
+    const kills = await killedAtEach(discarding, sweep, async ({ objects, external, head }) => {
+      expect(await objects.list('chk-')).toEqual(['chk-5/final', 'chk-9/_metadata', 'chk-9/data'])
+      expect(await objects.list('shared/')).toEqual([])
+      expect(external.existing).toEqual(new Set(['somebody-elses']))
+      expect((await head()).discarding).toEqual([])
+    })
+    expect(kills).toBeGreaterThan(10)
+  })
+
+  it('keeps what pins and unconfirmed commits need', async () => {
+    const subject = await subjectOf()
+    const pinned = await subject.write({ id: 3, objects: ['chk-2/a'] })
+    await subject.complete({ id: 6, transactions: [nameOf(6)] })
+    await subject.keeper.update((head) =>
+      cancel(addPin(head, { manifest: pinned, reason: 'upgrade' }), { deleted: true }),
+    )
+    expect(await sweepJob(subject.world, request(subject))).toMatchObject({ outcome: 'nothing to do' })
+    expect(subject.objects.size).toBe(5)
+    expect(subject.external.existing.has(nameOf(6))).toBe(true)
+  })
+
+  it('deletes nothing when a manifest that HEAD names cannot be read', async () => {
+    const subject = await left()
+    await subject.objects.delete(['chk-6/_metadata' as never])
+    const sweeping = sweepJob(subject.world, request(subject)).catch((error: unknown) => String(error))
+    await subject.environment.clock.advanceSettled(100_000)
+    expect(await sweeping).toMatch(/MR-O20 .*chk-6/)
+    expect(subject.objects.size).toBe(swept.length + kept.length - 1)
+  })
+
+  it('of nothing is none, and of a lost HEAD refused', async () => {
+    const subject = await subjectOf({ begun: false })
+    expect(await sweepJob(subject.world, request(subject))).toEqual({ outcome: 'none' })
+    await subject.put('chk-2/data')
+    await expect(sweepJob(subject.world, request(subject))).rejects.toThrow(/^MR-S16 /)
+    expect(subject.objects.size).toBe(1)
+  })
+})
+
+describe('a sweep of a job that has not ended', () => {
+  it('is refused, unless the user knows that nothing of it runs', async () => {
+    const subject = await left((head) => head)
+    await expect(sweepJob(subject.world, request(subject))).rejects.toThrow(/^MR-A02 .*job, start 1/)
+    expect(subject.objects.size).toBe(swept.length + kept.length)
+  })
+
+  it('then leaves what workers that run on after all may have acknowledged: all from the newest completed checkpoint on', async () => {
+    const subject = await left((head) => head)
+    expect(await sweepJob(subject.world, request(subject, { jobIsDown: true }))).toMatchObject({
+      outcome: 'done',
+      garbage: { objects: ['savepoint-3/data'], transactions: [{ uid: 'sink', transactions: [nameOf(2)] }] },
+    })
+    // Checkpoint 8 was complete but for its swap: the coordinator was only slow.
+    const { objects, keeper, external } = subject
+    const manifest = { ...(await subject.head()).retained[0]!, id: 8 as never, path: 'chk-8/_metadata' as never }
+    await keeper.update((head) => completeCheckpoint(head, { manifest, retainedMax: 1, commitsPending: false }))
+    expect(await objects.list('chk-8')).toEqual(['chk-8/_metadata', 'chk-8/data'])
+    expect(external.existing.has(nameOf(7))).toBe(true)
+  })
+
+  it('before its first checkpoint leaves everything', async () => {
+    const subject = await subjectOf()
+    await subject.put('chk-1/data', 'shared/a')
+    expect(await sweepJob(subject.world, request(subject, { jobIsDown: true }))).toMatchObject({
+      outcome: 'nothing to do',
+    })
+  })
+})
+
+describe('a sweep while a job begins', () => {
+  /** `meanwhile` happens once, at the `at`th reading of HEAD or, for 'swap', right before the sweep's own swap. */
+  async function meeting(at: number | 'swap', meanwhile: (subject: Subject) => Promise<void>) {
+    const subject = await left()
+    let reads = 0
+    let done = false
+    const once = async (): Promise<void> => {
+      if (done) return
+      done = true
+      await meanwhile(subject)
+    }
+    const head: HeadStore = {
+      read: async () => {
+        if (++reads === at) await once()
+        return subject.heads.read()
+      },
+      swap: async (expected, bytes) => {
+        if (at === 'swap') await once()
+        return subject.heads.swap(expected, bytes)
+      },
+    }
+    const world = { ...subject.world, stores: { ...subject.world.stores, head } }
+    const outcome = await sweepJob(world, request(subject)).then(
+      (swept) => swept.outcome,
+      (error: unknown) => String(error),
+    )
+    expect(done).toBe(true)
+    return { ...subject, outcome }
+  }
+
+  const nextStart = async ({ keeper, put, external }: Subject): Promise<void> => {
+    await keeper.begin((head) =>
+      beginStart(head!, {
+        start: start(2),
+        restoredFrom: { kind: 'manifest', manifest: head!.retained.at(-1)! },
+        commitsPending: false,
+        parallelism: 1,
+        maxParallelism: 8,
+      }),
+    )
+    await keeper.update((head) => reserveIds(head, 1_000).head)
+    await put('chk-1000/final-of-a-fast-one', 'chk-1001/data', 'shared/new')
+    external.existing.add(nameOf(1_001, 2))
+  }
+
+  it.each([3, 4, 'swap' as const])('deletes nothing of it, nor anything (at %s)', async (at) => {
+    const { outcome, objects, external } = await meeting(at, nextStart)
+    expect(outcome).toMatch(/MR-A03 .*was at incarnation 1 and is at 2/)
+    expect(objects.size).toBe(swept.length + kept.length + 3)
+    expect(external.existing.has(nameOf(1_001, 2))).toBe(true)
+  })
+
+  it('that began before the sweep looked is the running one', async () => {
+    const { outcome, objects } = await meeting(1, nextStart)
+    expect(outcome).toMatch(/MR-A02 .*start 2/)
+    expect(objects.size).toBe(swept.length + kept.length + 3)
+  })
+
+  it('goes on over a change of HEAD that begins nothing', async () => {
+    const { outcome, objects } = await meeting('swap', async ({ keeper }) => void (await keeper.amend((head) => head)))
+    expect(outcome).toBe('done')
+    expect(await objects.list('')).toEqual(kept)
+  })
+
+  it('twice at once takes the same away', async () => {
+    const subject = await left()
+    const outcomes = await Promise.all([1, 2].map(() => sweepJob(subject.world, request(subject))))
+    expect(outcomes.map(({ outcome }) => outcome)).toEqual(['done', 'done'])
+    expect(await subject.objects.list('')).toEqual(kept)
+  })
+
+  it('is refused by a raised incarnation of the same start, too', async () => {
+    const subject = await left((head) => head)
+    const head: HeadStore = {
+      ...subject.world.stores.head,
+      read: () => subject.heads.read(),
+      swap: async (expected, bytes) => {
+        await subject.keeper.begin((now) => raiseIncarnation(now!))
+        return subject.heads.swap(expected, bytes)
+      },
+    }
+    const world = { ...subject.world, stores: { ...subject.world.stores, head } }
+    await expect(sweepJob(world, request(subject, { jobIsDown: true }))).rejects.toThrow(/^MR-A03 /)
+    expect(subject.objects.size).toBe(swept.length + kept.length)
+  })
+})

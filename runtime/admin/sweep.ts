@@ -1,0 +1,253 @@
+// Takes away what no HEAD names: objects of snapshots that never completed, and open transactions of attempts that are gone (rule 24).
+//
+// No age is needed to tell garbage from work in progress, only an order: list first, then win a swap of HEAD that leaves its incarnation as
+// it was before the list. A coordinator raises the incarnation before its job writes anything, so that everything listed was written
+// by incarnations up to that one; and a completing swap that was still on its way when they ended can land no more (rule 4).
+//
+// - Where the start has ended, nothing of those incarnations can complete: what is listed and what HEAD does not name is garbage.
+// - Where it has not, the word of the user is that nothing runs. It is not trusted with data: workers that outlived their coordinator would be
+//   adopted by the next one (rule 25), with all that they have acknowledged. Only what belongs to ids below the newest completed
+//   checkpoint goes then: that checkpoint was met by every subtask or holds its final state and all that it had pre-committed, so that
+//   no later one names anything older which it does not name (coordinator/orphans.ts). A transaction that is open now was begun at
+//   that checkpoint or later, and is named so.
+
+import { within } from '../base/deadline.ts'
+import type { CheckpointId } from '../base/ids.ts'
+import { committablesOf } from '../checkpoint/assignment.ts'
+import { decodeManifest, objectsOf } from '../checkpoint/manifest.ts'
+import type { Manifest } from '../checkpoint/manifest.ts'
+import type { Committer } from '../connectors/contract.ts'
+import { cleanupDeadlineMs, namedBy, withinCleanup } from '../coordinator/cleanup.ts'
+import { committersOf } from '../coordinator/commits.ts'
+import { listed } from '../coordinator/lost-head.ts'
+import { readManifest } from '../coordinator/restore.ts'
+import type { JobGraph } from '../job/contract.ts'
+import type { FileSystem, ObjectKey } from '../storage/contract.ts'
+import { storageError } from '../storage/errors.ts'
+import { discardFiles } from '../storage/garbage.ts'
+import { discarded, restorePointOf } from '../storage/head.ts'
+import type { Head, ManifestRef } from '../storage/head-contract.ts'
+import type { HeadKeeper } from '../storage/head-keeper.ts'
+import {
+  CHECKPOINTS_PREFIX,
+  SAVEPOINTS_PREFIX,
+  SHARED_PREFIX,
+  checkpointOfKey,
+  isAbsoluteKey,
+  manifestKey,
+  parseTransactionName,
+  savepointOfKey,
+} from '../storage/paths.ts'
+import { deleteAll, findHead, sourcesOf } from './admin-world.ts'
+import type { AdminWorld } from './admin-world.ts'
+import type { SinkTransactions } from './commit.ts'
+import { adminError } from './errors.ts'
+
+export interface SweepRequest {
+  /** The user knows that neither coordinator nor workers run, though HEAD shows no end. */
+  readonly jobIsDown: boolean
+  /** The job's code, for the transactions of its sinks; undefined: only objects. */
+  readonly code: { readonly graph: JobGraph; readonly files: FileSystem } | undefined
+  /** false: only say what would be done. */
+  readonly apply: boolean
+}
+
+export interface Garbage {
+  /** Dropped checkpoints that HEAD was discarding. */
+  readonly discarding: readonly CheckpointId[]
+  /** That nothing names. */
+  readonly objects: readonly ObjectKey[]
+  /** By sink. */
+  readonly transactions: readonly SinkTransactions[]
+}
+
+export type Swept =
+  /** There positively is no HEAD, and no checkpoint. */
+  | { readonly outcome: 'none' }
+  | { readonly outcome: 'nothing to do' | 'would do' | 'done'; readonly head: Head; readonly garbage: Garbage }
+
+/** Throws MR-A02, MR-A03, MR-A08, MR-O20 for a manifest that HEAD names and that cannot be read, what committers say, and what findHead does. */
+export async function sweepJob(world: AdminWorld, { jobIsDown, code, apply }: SweepRequest): Promise<Swept> {
+  const { keeper, head: first } = await findHead(world)
+  if (first === undefined) return { outcome: 'none' }
+  refuseRunning(first, jobIsDown)
+  const committers = code === undefined ? new Map() : committersOf({ ...code, ...world, job: first.job })
+  const existing = await listEverything(world, committers)
+  const check = (now: Head): Head => {
+    if (now.incarnation !== first.incarnation)
+      throw adminError(
+        'MR-A03',
+        `HEAD of ${now.job} was at incarnation ${first.incarnation} and is at ${now.incarnation}.`,
+      )
+    refuseRunning(now, jobIsDown)
+    return now
+  }
+  const now = check(await keeper.readBegun())
+  const needsOf = needsReader(world)
+  const garbage = garbageIn(now, await namedIn(now, needsOf), existing)
+  if (apply && now.end.kind !== 'none') await world.stores.removeLeftovers()
+  if (isEmpty(garbage)) return { outcome: 'nothing to do', head: now, garbage }
+  if (!apply) return { outcome: 'would do', head: now, garbage }
+  // What is deleted is told by the HEAD that this swap has won, not by the one that was read before it.
+  const settled = await keeper.amend(check)
+  const named = await namedIn(settled, needsOf)
+  const collected = garbageIn(settled, named, existing)
+  await collect(world, { keeper, head: settled, named, garbage: collected, committers })
+  return { outcome: 'done', head: await keeper.readBegun(), garbage: collected }
+}
+
+function refuseRunning({ job, start, end }: Head, jobIsDown: boolean): void {
+  if (end.kind === 'none' && !jobIsDown) throw adminError('MR-A02', `${job}, start ${start}.`)
+}
+
+interface Existing {
+  readonly objects: readonly ObjectKey[]
+  readonly transactions: readonly SinkTransactions[]
+}
+
+async function listEverything(
+  { stores, environment }: AdminWorld,
+  committers: ReadonlyMap<string, Committer>,
+): Promise<Existing> {
+  const objects: ObjectKey[] = []
+  // What has another beginning is not of snapshots: nothing here knows when it may go.
+  for (const prefix of [CHECKPOINTS_PREFIX, SAVEPOINTS_PREFIX, SHARED_PREFIX])
+    objects.push(...(await listed(stores.objects, prefix, environment)))
+  const transactions: SinkTransactions[] = []
+  for (const [uid, committer] of committers) {
+    const late = () =>
+      storageError('MR-S01', `Listing transactions of ${uid}: no answer within ${cleanupDeadlineMs} ms.`)
+    const names = await within(environment.clock, cleanupDeadlineMs, committer.list(), late)
+    transactions.push({ uid, transactions: names })
+  }
+  return { objects, transactions }
+}
+
+/** What the manifests that HEAD names need. */
+interface Named {
+  readonly objects: ReadonlySet<ObjectKey>
+  readonly transactions: ReadonlySet<string>
+}
+
+function garbageIn(head: Head, named: Named, existing: Existing): Garbage {
+  const limit = limitOf(head)
+  const discarding = new Set(head.discarding.map(({ id }) => id))
+  // A savepoint that has its manifest is the user's, whatever HEAD says.
+  const savepoints = new Set(
+    existing.objects.flatMap((key) => {
+      const id = savepointOfKey(key)
+      return id !== undefined && key === manifestKey(id, 'savepoint') ? [id] : []
+    }),
+  )
+  const objects = existing.objects.filter((key) => {
+    if (named.objects.has(key)) return false
+    const checkpoint = checkpointOfKey(key)
+    if (checkpoint !== undefined) return checkpoint < limit && !discarding.has(checkpoint)
+    const savepoint = savepointOfKey(key)
+    if (savepoint !== undefined) return savepoint < limit && !savepoints.has(savepoint)
+    // Data that checkpoints share has no id.
+    return key.startsWith(SHARED_PREFIX) && limit === Infinity
+  })
+  const transactions = existing.transactions.map(({ uid, transactions: names }) => ({
+    uid,
+    transactions: names.filter((name) => !named.transactions.has(name) && isLeftover(name, { head, uid, limit })),
+  }))
+  return {
+    discarding: [...discarding],
+    objects,
+    transactions: transactions.filter(({ transactions: names }) => names.length > 0),
+  }
+}
+
+/** Snapshots below it are over for good. */
+function limitOf(head: Head): number {
+  if (head.end.kind !== 'none') return Infinity
+  const point = restorePointOf(head)
+  return point.kind === 'manifest' ? point.manifest.id : 0
+}
+
+/** Only the job's own, of incarnations that are over. */
+function isLeftover(
+  name: string,
+  { head, uid, limit }: { readonly head: Head; readonly uid: string; readonly limit: number },
+): boolean {
+  const identity = parseTransactionName(name)
+  if (identity === undefined || identity.job !== head.job || identity.uid !== uid) return false
+  return identity.attempt.incarnation <= head.incarnation && identity.checkpoint < limit
+}
+
+async function namedIn(head: Head, needsOf: (ref: ManifestRef) => Promise<Named>): Promise<Named> {
+  const objects = new Set<ObjectKey>()
+  const transactions = new Set<string>()
+  for (const ref of namedBy(head)) {
+    const needs = await needsOf(ref)
+    for (const object of needs.objects) objects.add(object)
+    for (const transaction of needs.transactions) transactions.add(transaction)
+  }
+  return { objects, transactions }
+}
+
+/** What is at a manifest's path never changes: HEAD before and after the swap names mostly the same ones, and each is read once. */
+function needsReader(world: AdminWorld): (ref: ManifestRef) => Promise<Named> {
+  const known = new Map<ObjectKey, Named>()
+  return async (ref) => {
+    const needs = known.get(ref.path) ?? needsIn(ref, await readManifest(sourcesOf(world), ref))
+    known.set(ref.path, needs)
+    return needs
+  }
+}
+
+function needsIn({ path }: ManifestRef, manifest: Manifest): Named {
+  const transactions = [...committablesOf(manifest).values()].flat().map(({ transaction }) => transaction)
+  // Outside of the store nothing is listed, and nothing needs protection.
+  const objects = isAbsoluteKey(path) ? [] : [path, ...objectsOf(manifest)]
+  return { objects: new Set(objects), transactions: new Set(transactions) }
+}
+
+function isEmpty({ discarding, objects, transactions }: Garbage): boolean {
+  return discarding.length + objects.length + transactions.length === 0
+}
+
+interface Collecting {
+  readonly keeper: HeadKeeper
+  /** Settled. */
+  readonly head: Head
+  readonly named: Named
+  readonly garbage: Garbage
+  readonly committers: ReadonlyMap<string, Committer>
+}
+
+async function collect(world: AdminWorld, collecting: Collecting): Promise<void> {
+  const { stores, environment } = world
+  const { garbage, committers } = collecting
+  await discard(world, collecting)
+  // Rule 7: a manifest goes after what it names.
+  const isManifest = (key: ObjectKey): boolean => {
+    const id = checkpointOfKey(key)
+    return id !== undefined && key === manifestKey(id, 'checkpoint')
+  }
+  const data = garbage.objects.filter((key) => !isManifest(key))
+  await deleteAll(stores.objects, data, environment)
+  await deleteAll(stores.objects, garbage.objects.filter(isManifest), environment)
+  for (const { uid, transactions } of garbage.transactions)
+    await withinCleanup(environment.clock, committers.get(uid)!.abort(transactions))
+}
+
+/** What a completing swap has dropped and nobody was left to delete. */
+async function discard(
+  { stores, environment }: AdminWorld,
+  { keeper, head, named }: Pick<Collecting, 'keeper' | 'head' | 'named'>,
+): Promise<void> {
+  if (head.discarding.length === 0) return
+  const deleting = discardFiles({
+    head,
+    store: stores.objects,
+    objectsOf: (bytes) => [...objectsOf(decodeManifest(bytes, 'a dropped checkpoint'))],
+    stillUsed: named.objects,
+    environment,
+  })
+  const gone = await withinCleanup(environment.clock, deleting)
+  if (gone.length > 0) await keeper.amend((newest) => discarded(newest, gone))
+  const left = head.discarding.filter(({ id }) => !gone.includes(id))
+  if (left.length > 0) throw adminError('MR-A08', `Left: ${left.map(({ path }) => path).join(', ')}.`)
+}

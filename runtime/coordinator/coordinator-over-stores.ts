@@ -1,0 +1,28 @@
+// A job's coordinator, given the stores of the job: what it reads and writes snapshots with follows from them.
+
+import { SnapshotDownloader } from '../checkpoint/snapshot-reader.ts'
+import { SnapshotUploader } from '../checkpoint/snapshot-writer.ts'
+import type { OpenedStores } from '../distributed/contract.ts'
+import type { JobCoordinatorOptions } from './coordinator-contract.ts'
+import { JobCoordinator } from './job-coordinator.ts'
+import { placeTasks } from './placement.ts'
+
+type OfStores = 'store' | 'head' | 'foreign' | 'snapshotWriters' | 'snapshotReader'
+
+export interface CoordinatorOverStores extends Omit<JobCoordinatorOptions, OfStores> {
+  readonly stores: Pick<OpenedStores, 'objects' | 'head' | 'foreign'>
+}
+
+export function coordinatorOver({ stores, ...options }: CoordinatorOverStores): JobCoordinator {
+  const { objects: store, head, foreign } = stores
+  const { graph, environment } = options
+  return new JobCoordinator({
+    ...options,
+    store,
+    head,
+    foreign,
+    // The coordinator writes enumerators only; they have a small share of the room for inlined state.
+    snapshotWriters: new SnapshotUploader({ store, environment, writers: placeTasks(graph).slotCount + 1 }),
+    snapshotReader: new SnapshotDownloader({ store, foreign, environment }),
+  })
+}

@@ -1,0 +1,168 @@
+import { describe, expect, it } from 'vitest'
+import { InvariantError } from '../base/errors.ts'
+import { requestId } from '../base/ids.ts'
+import type { SlotId } from '../base/ids.ts'
+import { decodeHead } from '../storage/head-format.ts'
+import { Cluster, perSplit, splits } from '../../tests/support/coordinator-cluster.ts'
+
+describe('a job that runs on in other slots', () => {
+  it('is rescaled in place behind a checkpoint: same start, nothing lost or repeated, and the answer stands in HEAD (rule 25)', async () => {
+    const cluster = new Cluster()
+    const coordinator = cluster.coordinator()
+    const run = coordinator.run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 2)
+    expect(await cluster.answerOf(coordinator.rescale(3, requestId('bigger')))).toMatchObject({
+      outcome: 'completed',
+      manifest: { kind: 'checkpoint' },
+    })
+    await cluster.pass(60_000, () => coordinator.execution?.allRunning === true && cluster.slots.size === 3)
+    const head = await cluster.head()
+    expect(head).toMatchObject({ start: 1, incarnation: 2, rescaledTo: 3, restarts: 0, savepointRequests: [] })
+    // The same request is the same rescale.
+    expect(await cluster.answerOf(coordinator.rescale(3, requestId('bigger')))).toMatchObject({ outcome: 'completed' })
+    expect(await cluster.answerOf(coordinator.rescale(1, requestId('smaller')))).toMatchObject({ outcome: 'completed' })
+    expect(await cluster.ended(run)).toEqual({ kind: 'finished' })
+    cluster.expectExact()
+    expect(cluster.appended, 'nothing was read twice').toBe(splits * perSplit)
+    expect(cluster.restarts).toEqual([])
+  })
+
+  it('answers a savepoint that waited behind the rescale: the job goes on (rule 21)', async () => {
+    const cluster = new Cluster()
+    const coordinator = cluster.coordinator()
+    const run = coordinator.run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 2)
+    const rescaled = coordinator.rescale(3, requestId('bigger'))
+    const savepoint = coordinator.savepoint(requestId('kept'))
+    const answers = await Promise.all([cluster.answerOf(rescaled), cluster.answerOf(savepoint)])
+    expect(answers).toMatchObject([
+      { outcome: 'completed', manifest: { kind: 'checkpoint', id: 3 } },
+      // Of the next block of ids: the run before this one did not take it.
+      { outcome: 'completed', manifest: { kind: 'savepoint', id: 1001 } },
+    ])
+    expect(await cluster.ended(run)).toEqual({ kind: 'finished' })
+    cluster.expectExact()
+  })
+
+  it('keeps the size that it was rescaled to under the next coordinator, and begins the next start at its own', async () => {
+    const cluster = new Cluster()
+    const first = cluster.coordinator()
+    const run = first.run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 1)
+    await cluster.answerOf(first.rescale(3))
+    await cluster.pass(60_000, () => cluster.slots.size === 3)
+    const second = cluster.coordinator()
+    const resumed = second.run()
+    expect(await cluster.ended(run)).toMatchObject({ kind: 'fenced' })
+    await cluster.pass(60_000, () => second.execution?.allRunning === true)
+    expect(second.execution!.tasks.size).toBe(6)
+    second.suspend()
+    expect(await cluster.ended(resumed)).toEqual({ kind: 'suspended' })
+    const third = cluster.coordinator()
+    const next = third.run()
+    await cluster.pass(60_000, () => third.execution?.allRunning === true)
+    expect(third.execution!.tasks.size).toBe(4)
+    expect((await cluster.head()).rescaledTo).toBeUndefined()
+    expect(await cluster.ended(next)).toEqual({ kind: 'finished' })
+    cluster.expectExact()
+  })
+
+  it('refuses a rescale that cannot be, and runs on', async () => {
+    const cluster = new Cluster()
+    const coordinator = cluster.coordinator()
+    const run = coordinator.run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 1)
+    expect(await cluster.answerOf(coordinator.rescale(2))).toEqual({
+      outcome: 'failed',
+      detail: 'it runs at parallelism 2 already',
+    })
+    expect(await cluster.answerOf(coordinator.rescale(100_000))).toMatchObject({
+      outcome: 'failed',
+      detail: expect.stringContaining('MR-J'),
+    })
+    expect((await cluster.head()).savepointRequests).toEqual([])
+    expect(await cluster.ended(run)).toEqual({ kind: 'finished' })
+    cluster.expectExact()
+  })
+
+  it('moves behind a checkpoint, without the restart strategy: nothing is read twice', async () => {
+    const cluster = new Cluster()
+    const coordinator = cluster.coordinator()
+    const run = coordinator.run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 2)
+    const before = [...cluster.slots.keys()]
+    coordinator.move()
+    await cluster.pass(60_000, () => cluster.slots.size === 2 && !before.some((slot) => cluster.slots.has(slot)))
+    expect(await cluster.ended(run)).toEqual({ kind: 'finished' })
+    cluster.expectExact()
+    expect(cluster.appended).toBe(splits * perSplit)
+    expect((await cluster.head()).restarts).toBe(0)
+    expect(cluster.restarts).toEqual([expect.stringContaining('MR-O27')])
+  })
+
+  it('leaves its slots to the next coordinator when HEAD stays unclear, and not when something is broken (rules 4, 25)', async () => {
+    const cluster = new Cluster()
+    const run = cluster.coordinator().run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 2)
+    cluster.heads.swap = async () => ({ outcome: 'unclear', cause: new Error('no answer') })
+    expect(await cluster.ended(run)).toContain('MR-S12')
+    expect(cluster.abandoned).toBe(true)
+    const broken = new Cluster()
+    const second = broken.coordinator().run()
+    await broken.pass(60_000, () => broken.checkpoints === 2)
+    broken.heads.swap = async () => {
+      throw new InvariantError('broken')
+    }
+    expect(await broken.ended(second)).toContain('broken')
+    expect(broken.abandoned).toBe(false)
+  })
+
+  it("leaves its slots to the next coordinator when a source's own client does not connect as it takes them over (rule 25)", async () => {
+    const cluster = new Cluster()
+    cluster.adopts = true
+    const first = cluster.coordinator().run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 2)
+    const swap = cluster.heads.swap.bind(cluster.heads)
+    cluster.heads.swap = async () => ({ outcome: 'unclear', cause: new Error('no answer') })
+    expect(await cluster.ended(first)).toContain('MR-S12')
+    cluster.heads.swap = swap
+    cluster.abandoned = false
+    const slots = [...cluster.slots.keys()]
+    cluster.onEnumeratorStart = async () => {
+      throw new Error('connect ECONNREFUSED')
+    }
+    expect(await cluster.ended(cluster.coordinator().run())).toContain('ECONNREFUSED')
+    expect(cluster.abandoned).toBe(true)
+    expect([...cluster.slots.keys()]).toEqual(slots)
+    cluster.onEnumeratorStart = async () => undefined
+    expect(await cluster.ended(cluster.coordinator().run())).toEqual({ kind: 'finished' })
+    cluster.expectExact()
+    expect(cluster.appended, 'nothing was read twice').toBe(splits * perSplit)
+    expect(cluster.restarts).toEqual([])
+  })
+
+  it('names each slot in HEAD before it starts, and no more the life that it gave up: nobody is to adopt that (rule 25)', async () => {
+    const cluster = new Cluster()
+    cluster.adopts = true
+    let named: readonly SlotId[] = []
+    const swap = cluster.heads.swap.bind(cluster.heads)
+    cluster.heads.swap = async (expected, bytes) => {
+      const answer = await swap(expected, bytes)
+      if (answer.outcome === 'won') named = decodeHead(bytes, 'HEAD').deployed ?? []
+      return answer
+    }
+    const unnamed: SlotId[] = []
+    cluster.onStart = (slot) => void (named.includes(slot) || unnamed.push(slot))
+    const run = cluster.coordinator({ regions: true }).run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 2)
+    const [lost, other] = [...cluster.slots.keys()]
+    expect(named).toEqual([lost, other])
+    cluster.slots.get(lost!)!.end('its worker cannot be reached')
+    await cluster.pass(60_000, () => cluster.checkpoints === 4)
+    expect(named).toEqual([[...cluster.slots.keys()].find((slot) => slot !== other), other])
+    expect(named).not.toContain(lost)
+    expect(await cluster.ended(run)).toEqual({ kind: 'finished' })
+    expect(unnamed).toEqual([])
+    cluster.expectExact()
+  })
+})

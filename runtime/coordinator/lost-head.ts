@@ -1,0 +1,40 @@
+// HEAD of a job of which nothing is known yet. None is believed only where no checkpoint lies either.
+
+import { within } from '../base/deadline.ts'
+import type { Environment } from '../base/environment.ts'
+import type { ObjectKey, ObjectStore } from '../storage/contract.ts'
+import { storageError } from '../storage/errors.ts'
+import type { Head } from '../storage/head-contract.ts'
+import type { HeadKeeper } from '../storage/head-keeper.ts'
+import { CHECKPOINTS_PREFIX } from '../storage/paths.ts'
+import { readDeadlineMs } from './restore.ts'
+
+/**
+ * undefined only if there positively is none, and no checkpoint either: a job that began from empty where it has checkpoints would repeat
+ * what they hold, under ids that were used before (rule 6). Throws MR-S16 for a store that holds checkpoints and no HEAD.
+ */
+export async function readUnlessLost(
+  keeper: Pick<HeadKeeper, 'read'>,
+  {
+    store,
+    environment,
+  }: { readonly store: Pick<ObjectStore, 'list'>; readonly environment: Pick<Environment, 'clock'> },
+): Promise<Head | undefined> {
+  const head = await keeper.read()
+  if (head !== undefined) return head
+  const [checkpoint] = await listed(store, CHECKPOINTS_PREFIX, environment)
+  // Behind the list: another command's first start writes HEAD, and after that its first checkpoint.
+  const later = await keeper.read()
+  if (later === undefined && checkpoint !== undefined) throw storageError('MR-S16', `The store holds ${checkpoint}.`)
+  return later
+}
+
+/** Throws MR-S01 when there is no answer in time. */
+export function listed(
+  objects: Pick<ObjectStore, 'list'>,
+  prefix: string,
+  { clock }: Pick<Environment, 'clock'>,
+): Promise<ObjectKey[]> {
+  const late = () => storageError('MR-S01', `Listing ${prefix}…: no answer within ${readDeadlineMs} ms.`)
+  return within(clock, readDeadlineMs, objects.list(prefix), late)
+}

@@ -1,0 +1,84 @@
+// The flights job over two workers, with NATS and S3 between them, gives what it gives in one process, also when both kinds of
+// process are killed in the middle.
+
+import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { DuckDBInstance } from '@duckdb/node-api'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { runCommand } from '../support/command.ts'
+import { distributedWorld } from './support/distributed-world.ts'
+
+const world = distributedWorld('flights')
+const jobFile = fileURLToPath(new URL('../../examples/flights/job.ts', import.meta.url))
+const allFlights = fileURLToPath(new URL('../data/flights-3m.parquet', import.meta.resolve('vega-datasets')))
+/** As many as are read while some checkpoints complete, in ten row groups. */
+const flightsCount = 400_000
+
+let folder: string
+let input: string
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'millrace-flights-'))
+  input = join(folder, 'few.parquet')
+  const duckdb = await (await DuckDBInstance.create()).connect()
+  await duckdb.run(
+    `copy (select * from '${allFlights}' limit ${flightsCount}) to '${input}' (format parquet, row_group_size 40960)`,
+  )
+  duckdb.disconnectSync()
+})
+afterAll(async () => rm(folder, { recursive: true, force: true }))
+
+const killed = { code: null, signal: 'SIGKILL' }
+
+interface Output {
+  readonly hours: readonly string[]
+  readonly routes: readonly string[]
+}
+
+/** What is committed, whichever subtask wrote it. */
+async function outputOf(output: string): Promise<Output> {
+  const lines = async (part: string): Promise<string[]> => {
+    const names = (await readdir(join(output, part))).filter((name) => name.startsWith('part-'))
+    const texts = await Promise.all(names.map((name) => readFile(join(output, part, name), 'utf8')))
+    return texts
+      .flatMap((text) => text.trimEnd().split('\n'))
+      .filter((line) => !line.startsWith('day,rank,'))
+      .toSorted()
+  }
+  return { hours: await lines('airport-hours'), routes: await lines('worst-routes') }
+}
+
+describe('the flights job over two workers', () => {
+  it('gives what it gives in one process, also when a worker and the coordinator are killed in the middle', async () => {
+    const local = await runCommand(['run', jobFile, '--arg', `input=${input}`, '--parallelism', '2'], { folder })
+    expect(local).toMatchObject({ exitCode: 0 })
+    const want = await outputOf(join(folder, 'out/flights'))
+    expect(want.hours.length).toBeGreaterThan(10_000)
+    expect(want.routes.length).toBeGreaterThan(100)
+
+    const output = join(folder, 'distributed')
+    const job = await world.started({
+      file: jobFile,
+      args: { input, output },
+      settings: { checkpointIntervalMs: 100 },
+      workers: 0,
+      failpoints: { coordinator: 'coordinator.swap.after:kill:3' },
+    })
+    await job.startWorker('worker-0', 'sink.commit.middle:kill:1')
+    await job.startWorker('worker-1')
+    const worker = job.workers.get('worker-0')!
+    await job.until('the worker to be killed in its first commit', () => !worker.running)
+    expect(worker.end).toEqual(killed)
+    await job.startWorker('worker-0')
+    await job.until('the coordinator to be killed at its third checkpoint', () => !job.coordinator.running)
+    expect(job.coordinator.end).toEqual(killed)
+    await job.startCoordinator()
+    await job.until('it to have the job', async () => (await job.status())?.incarnation === 2)
+    expect((await job.status()).restarts).toBe(1)
+    await job.left()
+    expect(job.coordinator.output).toContain('the job is finished')
+    expect(await outputOf(join(output, job.id))).toEqual(want)
+  })
+})
