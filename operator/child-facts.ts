@@ -55,10 +55,20 @@ export function childFact(object: KubeObject, job: OwnerJob, isRight: boolean): 
     revision: labels[revisionLabel],
     start: Number.isSafeInteger(start) ? start : undefined,
     replicas: isWorkload ? (replicas ?? 1) : undefined,
+    podsRefused: podsRefused(object),
     asRendered: isRight,
     ownedByJob: isOwnedBy(object as KubernetesObject, job),
     deleting: metadata.deletionTimestamp !== undefined,
   }
+}
+
+/** A Deployment says so; a StatefulSet only in events. */
+function podsRefused(object: KubeObject): string | undefined {
+  const { conditions = [] } = (object['status'] ?? {}) as {
+    readonly conditions?: readonly { readonly type: string; readonly status: string; readonly message?: string }[]
+  }
+  const failure = conditions.find(({ type, status }) => type === 'ReplicaFailure' && status === 'True')
+  return failure && (failure.message ?? 'no reason was given')
 }
 
 export function isAccess({ kind, metadata }: KubeObject): boolean {

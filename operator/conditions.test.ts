@@ -98,6 +98,21 @@ describe('the conditions of a running job', () => {
       beginTransition(silent, status, { kind: 'upgrade', step, mode: 'last-state', from: undefined, to: undefined })
     expect(conditions(silent, at('starting'))).toMatchObject({ Degraded: 'True CrashLoopBackOff' })
     expect(conditions(silent, at('closed'))).toMatchObject({ Degraded: 'False AsExpected' })
+    // No pod is there to say it.
+    const { children } = silent
+    const key = 'Deployment/coordinator'
+    const refused: Observed = {
+      ...silent,
+      pods: [],
+      children: {
+        ...children,
+        [key]: { ...children[key]!, podsRefused: 'serviceaccount "x" not found' },
+      },
+    }
+    expect(conditions(refused, status)).toMatchObject({ Degraded: 'True PodsRefused' })
+    expect(refreshed(refused, status).conditions.find(({ type }) => type === 'Degraded')!.message).toBe(
+      'A pod of Deployment coordinator does not run: serviceaccount "x" not found',
+    )
     const lost = world.observe().pods.map((pod) => ({ ...pod, nodeLost: pod.name === 'worker-1' }))
     expect(conditions({ ...world.observe(), pods: lost }, status)).toEqual({ ...calm, Degraded: 'True Outage' })
   })

@@ -159,8 +159,8 @@ function degradedWord(observed: Observed, status: StreamJobStatus): Word {
   return isNot('AsExpected', 'Nothing is wrong.')
 }
 
-function troubleWord({ pod, reason, message }: NonNullable<ReturnType<typeof troubleOf>>): Word {
-  return is(reason, `Pod ${pod.name} does not run: ${message}`)
+function troubleWord({ who, reason, message }: NonNullable<ReturnType<typeof troubleOf>>): Word {
+  return is(reason, `${capital(who)} does not run: ${message}`)
 }
 
 function foreignWord(foreign: readonly string[]): Word {

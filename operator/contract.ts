@@ -288,6 +288,8 @@ export interface ChildFact extends ObjectIdentity {
   readonly start: number | undefined
   /** Of workloads; not part of `asRendered`. */
   readonly replicas: number | undefined
+  /** Why the cluster lets a workload make no pods: its account is not there, a quota is used up, a policy forbids them. */
+  readonly podsRefused: string | undefined
   /** Whether it is as its revision's rendering says (our fields). */
   readonly asRendered: boolean
   readonly ownedByJob: boolean

@@ -11,7 +11,7 @@ import { adminAnswer } from './decide-outputs.ts'
 import { childName } from './revision-names.ts'
 import { beginTransition, firstStatus, pointAt, toNextAttempt, toStep } from './status.ts'
 import { timeMs } from './status-time.ts'
-import { adminRevision, downOf } from './upgrade-close.ts'
+import { adminRevision, downOf, unconfirmedAt } from './upgrade-close.ts'
 
 /** Of a job whose spec was never valid. */
 const deadlineMsDefault = 45_000
@@ -122,12 +122,7 @@ function savepointTaken(observed: Observed, status: StreamJobStatus, path: strin
 
 function closed(observed: Observed, status: StreamJobStatus, point: Parameters<typeof pointAt>[1]): Decision {
   const unconfirmed = point.unconfirmed
-    ? [
-        warning(
-          'CommitsUnconfirmed',
-          `Transactions that are permitted by ${point.path ?? 'HEAD'} were not confirmed; they are left as they are (millrace admin commit).`,
-        ),
-      ]
+    ? [unconfirmedAt(point, 'they are left as they are (millrace admin commit)')]
     : []
   const next = { ...status, restorePoint: pointAt(observed, point) }
   return record(observed, toStep(observed, next, 'closed'), 'HEAD is closed', unconfirmed)
@@ -158,7 +153,7 @@ function closedByPod(observed: Observed, status: StreamJobStatus): Decision {
     return wait(retry.why, timeMs(retry.at) - observed.nowMs)
   const pod = shortPod(observed, 'admin-close', request)
   if (pod === undefined) return run('admin-close', 'close', '--deleted')
-  const answer = adminAnswer(pod)
+  const answer = adminAnswer(pod, observed.nowMs)
   if (answer.kind === 'running') return wait('a pod closes HEAD', 500)
   if (answer.kind === 'failed') return again(answer.why)
   if (answer.kind === 'none') return closed(observed, status, { kind: 'empty', start: 0, unconfirmed: false })
@@ -166,7 +161,7 @@ function closedByPod(observed: Observed, status: StreamJobStatus): Decision {
   if (!isDiscarding || restorePoint.unconfirmed) return closed(observed, status, restorePoint)
   const disposal = shortPod(observed, 'admin-dispose-checkpoints', request)
   if (disposal === undefined) return run('admin-dispose-checkpoints', 'dispose', '--checkpoints')
-  const disposed = adminAnswer(disposal)
+  const disposed = adminAnswer(disposal, observed.nowMs)
   if (disposed.kind === 'running') return wait('a pod takes the checkpoints away', 500)
   return disposed.kind === 'failed' ? again(disposed.why) : closed(observed, status, restorePoint)
 }

@@ -46,13 +46,17 @@ export function shortPod({ pods }: Observed, purpose: PodPurpose, request: strin
   return pods.find((pod) => pod.purpose === purpose && pod.request === request)
 }
 
-/** Pods of the running job that do not run, with the kubelet's or the scheduler's reason. */
+/** Pods of the running job that do not run, with the kubelet's or the scheduler's reason, or that the cluster lets nobody make. */
 export function troubleOf(
   observed: Observed,
-): { readonly pod: PodFact; readonly reason: string; readonly message: string } | undefined {
+): { readonly who: string; readonly reason: string; readonly message: string } | undefined {
   for (const component of ['coordinator', 'worker'] as const)
-    for (const pod of podsOf(observed, component)) if (pod.trouble !== undefined) return { pod, ...pod.trouble }
-  return undefined
+    for (const { name, trouble } of podsOf(observed, component))
+      if (trouble !== undefined) return { who: `pod ${name}`, ...trouble }
+  const refused = Object.values(observed.children).find((child) => child.ownedByJob && child.podsRefused !== undefined)
+  return (
+    refused && { who: `a pod of ${refused.kind} ${refused.name}`, reason: 'PodsRefused', message: refused.podsRefused! }
+  )
 }
 
 /** What is away that neither the job nor its spec can help. */

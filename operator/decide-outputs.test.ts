@@ -3,6 +3,7 @@ import type { PodFact } from './contract.ts'
 import { adminAnswer, disposalAnswer, preflightAnswer } from './decide-outputs.ts'
 
 const createdAt = '2026-01-01T00:00:00.000Z'
+const nowMs = Date.parse(createdAt) + 15_000
 function pod(more: Partial<PodFact>): PodFact {
   return {
     kind: 'Pod',
@@ -46,7 +47,7 @@ const said = (report: object): Partial<PodFact> => ({ output: `job code prints t
 
 describe('what an admin pod printed', () => {
   it('is where HEAD is', () => {
-    expect(adminAnswer(pod(said({ command: 'close', outcome: 'done', job })))).toEqual({
+    expect(adminAnswer(pod(said({ command: 'close', outcome: 'done', job })), nowMs)).toEqual({
       kind: 'head',
       head: {
         start: 3,
@@ -62,16 +63,16 @@ describe('what an admin pod printed', () => {
       unconfirmed: job.restorePoint.manifest,
       end: { kind: 'failed', reason: 'x' },
     }
-    expect(adminAnswer(pod(said({ command: 'close', outcome: 'nothing to do', job: empty })))).toMatchObject({
+    expect(adminAnswer(pod(said({ command: 'close', outcome: 'nothing to do', job: empty })), nowMs)).toMatchObject({
       head: { end: 'failed', reason: 'x', restorePoint: { kind: 'empty', start: 3, unconfirmed: true } },
     })
   })
 
   it('is "none" only if it says so', () => {
-    expect(adminAnswer(pod(said({ outcome: 'none', job: null })))).toEqual({ kind: 'none' })
+    expect(adminAnswer(pod(said({ outcome: 'none', job: null })), nowMs)).toEqual({ kind: 'none' })
     for (const output of [undefined, '', 'null', '{}', '{"outcome":"non', '{"outcome":"done","job":null}'])
-      expect(adminAnswer(pod({ output }))).toMatchObject({ kind: 'failed' })
-    expect(adminAnswer(pod({ phase: 'Failed', exitCode: 137 }))).toEqual({
+      expect(adminAnswer(pod({ output }), nowMs)).toMatchObject({ kind: 'failed' })
+    expect(adminAnswer(pod({ phase: 'Failed', exitCode: 137 }), nowMs)).toEqual({
       kind: 'failed',
       refused: false,
       why: 'pod close-1 ended (code 137) without an answer',
@@ -80,19 +81,35 @@ describe('what an admin pod printed', () => {
 
   it('that was refused or unclear is a failure with its reason', () => {
     const error = { code: 'MR-S01', message: 'the store did not answer' }
-    expect(adminAnswer(pod(said({ outcome: 'unclear', job: null, error })))).toEqual({
+    expect(adminAnswer(pod(said({ outcome: 'unclear', job: null, error })), nowMs)).toEqual({
       kind: 'failed',
       refused: false,
       why: error.message,
     })
-    expect(adminAnswer(pod(said({ outcome: 'refused', job, error })))).toMatchObject({ refused: true })
-    expect(adminAnswer(pod({ phase: 'Running', ...said({ outcome: 'none', job: null }) }))).toEqual({ kind: 'running' })
+    expect(adminAnswer(pod(said({ outcome: 'refused', job, error })), nowMs)).toMatchObject({ refused: true })
+    expect(adminAnswer(pod({ phase: 'Running', ...said({ outcome: 'none', job: null }) }), nowMs)).toEqual({
+      kind: 'running',
+    })
+  })
+
+  it('of one that cannot be started is a failure with what the kubelet says, unless it still waits for a node', () => {
+    const trouble = { reason: 'ImagePullBackOff', message: 'no such image' }
+    const why = 'ImagePullBackOff: no such image'
+    const stuck = pod({ phase: 'Pending', trouble })
+    expect(adminAnswer(stuck, nowMs - 1)).toEqual({ kind: 'running' })
+    expect(adminAnswer(stuck, nowMs)).toEqual({ kind: 'failed', refused: false, why })
+    expect(disposalAnswer(stuck, nowMs)).toMatchObject({ kind: 'failed', why })
+    expect(adminAnswer({ ...stuck, trouble: undefined }, nowMs)).toEqual({ kind: 'running' })
+    const unscheduled = { reason: 'Unschedulable', message: 'no node has room' }
+    expect(adminAnswer({ ...stuck, node: undefined, trouble: unscheduled }, nowMs + 3_600_000)).toEqual({
+      kind: 'running',
+    })
   })
 
   it('of a disposal needs no HEAD', () => {
-    expect(disposalAnswer(pod(said({ outcome: 'done', job: null })))).toEqual({ kind: 'done' })
-    expect(disposalAnswer(pod(said({ outcome: 'none', job: null })))).toMatchObject({ kind: 'failed' })
-    expect(disposalAnswer(pod({ phase: 'Pending' }))).toEqual({ kind: 'running' })
+    expect(disposalAnswer(pod(said({ outcome: 'done', job: null })), nowMs)).toEqual({ kind: 'done' })
+    expect(disposalAnswer(pod(said({ outcome: 'none', job: null })), nowMs)).toMatchObject({ kind: 'failed' })
+    expect(disposalAnswer(pod({ phase: 'Pending' }), nowMs)).toEqual({ kind: 'running' })
   })
 })
 

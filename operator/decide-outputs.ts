@@ -43,8 +43,17 @@ export type AdminAnswer =
   /** Refused, unclear, or it did not come so far. */
   | { readonly kind: 'failed'; readonly why: string; readonly refused: boolean }
 
-export function adminAnswer(pod: PodFact): AdminAnswer {
-  if (pod.phase !== 'Succeeded' && pod.phase !== 'Failed') return { kind: 'running' }
+/** So long a pod has whose container the kubelet says it cannot start: then it is given up, and the next try may be by another image. */
+const startMs = 15_000
+
+export function adminAnswer(pod: PodFact, nowMs: number): AdminAnswer {
+  if (pod.phase !== 'Succeeded' && pod.phase !== 'Failed') {
+    const { trouble } = pod
+    // One that waits for a node is not made again: that would lose its place, also with whoever adds nodes.
+    if (trouble === undefined || pod.node === undefined || nowMs - Date.parse(pod.createdAt) < startMs)
+      return { kind: 'running' }
+    return { kind: 'failed', refused: false, why: `${trouble.reason}: ${trouble.message}` }
+  }
   const report = adminReport.safeParse(jsonOf(pod.output))
   if (!report.success)
     return {
@@ -67,11 +76,11 @@ function headWord(summary: z.output<typeof jobSummary>): HeadWord {
 export type DisposalAnswer = { readonly kind: 'running' | 'done' } | { readonly kind: 'failed'; readonly why: string }
 
 /** Of a savepoint: with its job's HEAD gone or not. */
-export function disposalAnswer(pod: PodFact): DisposalAnswer {
+export function disposalAnswer(pod: PodFact, nowMs: number): DisposalAnswer {
   const report = adminReport.safeParse(jsonOf(pod.output))
   if (report.success && (report.data.outcome === 'done' || report.data.outcome === 'nothing to do'))
     return { kind: 'done' }
-  const answer = adminAnswer(pod)
+  const answer = adminAnswer(pod, nowMs)
   if (answer.kind === 'running' || answer.kind === 'failed') return answer
   return { kind: 'failed', why: 'the answer was about something else' }
 }

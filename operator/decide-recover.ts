@@ -49,11 +49,9 @@ export function decideRecovering(observed: Observed, status: StreamJobStatus): D
       begin: { parallelism: 1 },
       arguments: ['admin', 'restore-point', '--output', 'json'],
     })
-  const answer = adminAnswer(pod)
+  const answer = adminAnswer(pod, observed.nowMs)
   switch (answer.kind) {
     case 'running':
-      if (pod.phase === 'Pending' && pod.trouble !== undefined && observed.nowMs - timeMs(pod.createdAt) > pendingMsMax)
-        return again(observed, status, `${pod.trouble.reason}: ${pod.trouble.message}`)
       return wait('a pod reads HEAD', 1_000)
     case 'none':
       return neverBegun(observed, status)
@@ -69,9 +67,6 @@ export function decideRecovering(observed: Observed, status: StreamJobStatus): D
 function newestFirst({ revisions }: Observed): string[] {
   return revisions.toSorted((left, right) => right.number - left.number).map(({ name }) => name)
 }
-
-/** A pod that cannot be made to run for so long is given up. */
-const pendingMsMax = 60_000
 
 /** By another revision: any can read HEAD, and the image of one may not be there. */
 function again(observed: Observed, status: StreamJobStatus, why: string): Decision {

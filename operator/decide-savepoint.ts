@@ -65,7 +65,7 @@ function deleted(observed: ObservedSavepoint): SavepointDecision {
       arguments: ['admin', 'dispose', path, '--yes', '--output', 'json'],
     })
   }
-  const answer = disposalAnswer(pod)
+  const answer = disposalAnswer(pod, nowMs)
   switch (answer.kind) {
     case 'running':
       return leftMs <= 0 ? left('it took too long') : wait('a pod takes its files away', Math.min(1_000, leftMs))

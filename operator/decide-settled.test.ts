@@ -80,6 +80,40 @@ describe('suspend and resume', () => {
     expect(world.status!.parallelism).toBe(3)
   })
 
+  it.each(['savepoint', 'last-state'] as const)(
+    'by %s waits until what was permitted is committed, by a pod if the coordinator cannot',
+    (upgradeMode) => {
+      const world = running({ upgradeMode })
+      world.head!.unconfirmed = true
+      world.commitsAreStuck = true
+      world.edit({ state: 'suspended' })
+      reaches(world, 'SUSPENDED', 1)
+      expect(world.head!.unconfirmed).toBe(false)
+      expect(world.status!.restorePoint!.unconfirmed).toBe(false)
+      expect(events(world)).not.toContain('CommitsUnconfirmed')
+    },
+  )
+
+  it('waits for commits that nobody can make for a while only, and says so', () => {
+    const world = running({ upgradeMode: 'savepoint' })
+    world.commitsAreStuck = true
+    world.edit({ state: 'suspended' })
+    world.run(() => world.status!.transition?.step === 'closed')
+    world.storageIsDown = true
+    stay(world, 60)
+    expect(world.status!.phase).not.toBe('SUSPENDED')
+    reaches(world, 'SUSPENDED', 1)
+    expect(world.pods).toEqual([])
+    const { unconfirmed, path } = world.status!.restorePoint!
+    expect(unconfirmed).toBe(true)
+    expect(events(world)).toContain('CommitsUnconfirmed')
+    world.storageIsDown = false
+    world.commitsAreStuck = false
+    world.edit({ state: 'running' })
+    reaches(world, 'RUNNING', 2)
+    expect(begins(world)).toEqual([{ start: 2, from: path }])
+  })
+
   it('with another spec is an upgrade, tried out before', () => {
     const world = running()
     world.edit({ state: 'suspended' })

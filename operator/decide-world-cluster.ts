@@ -426,6 +426,7 @@ export class Cluster {
     head.results[name] = { state: 'completed', id: manifest.id, path: manifest.path }
     if (detail !== 'stop') return
     head.end = 'stopped'
+    head.unconfirmed = true
     head.stoppedWith = manifest
   }
 

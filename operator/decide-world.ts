@@ -277,6 +277,7 @@ export class World extends Cluster {
       revision,
       start,
       replicas: kind === 'Deployment' ? 1 : undefined,
+      podsRefused: undefined,
       asRendered: true,
       ownedByJob: true,
       deleting: false,

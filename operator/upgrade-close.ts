@@ -1,7 +1,15 @@
 // Rule 2 in the middle of every transition: HEAD is closed, the restore point that it shows is written into status, and only then does a
 // pod go. Asking again is the same request; a request that failed is made again under another name, later.
 
-import type { Action, CoordinatorRequest, Decision, Observed, StreamJobStatus, Transition } from './contract.ts'
+import type {
+  Action,
+  CoordinatorRequest,
+  Decision,
+  EventAction,
+  Observed,
+  StreamJobStatus,
+  Transition,
+} from './contract.ts'
 import { stuckPods, takeDown } from './decide-children.ts'
 import { desiredOf, isBlocked } from './decide-desired.ts'
 import { ownCoordinator, podsOf, revisionNamed, shortPod, workload } from './decide-facts.ts'
@@ -10,7 +18,7 @@ import type { HeadEndKind } from './decide-outputs.ts'
 import { act, normal, record, wait, warning } from './decide-answers.ts'
 import { endTransition, pointAt, toNextAttempt, toStep, without } from './status.ts'
 import { timeMs } from './status-time.ts'
-import { closeChoice, lostState, silenceMs } from './upgrade.ts'
+import { closeChoice, lostState } from './upgrade.ts'
 import { storing } from './upgrade-prepare.ts'
 import { startOf } from './upgrade-start.ts'
 
@@ -101,17 +109,10 @@ function closeByPod(observed: Observed, status: StreamJobStatus): Decision {
       arguments: ['admin', 'close', ...(mode === 'delete' ? ['--deleted'] : []), '--yes', '--output', 'json'],
     })
   }
-  const answer = adminAnswer(pod)
+  const answer = adminAnswer(pod, observed.nowMs)
   switch (answer.kind) {
-    case 'running': {
-      const stands = pod.trouble !== undefined && observed.nowMs - timeMs(pod.createdAt) > silenceMs * 3
-      if (!stands) return wait('a pod closes HEAD', 1_000)
-      return record(
-        observed,
-        toNextAttempt(observed, status, `${pod.trouble.reason}: ${pod.trouble.message}`),
-        'the pod does not run',
-      )
-    }
+    case 'running':
+      return wait('a pod closes HEAD', 1_000)
     case 'none':
       return closedBy(observed, status, { point: { kind: 'empty', start: 0, unconfirmed: false }, end: 'none' })
     case 'head':
@@ -190,13 +191,15 @@ export function decideClosed(observed: Observed, status: StreamJobStatus): Decis
   }
   if (lostState(observed, status))
     return wait('the job took no checkpoint, and nobody asked to give its state up', 5_000)
-  const commit = to === undefined ? undefined : committed(observed, status)
+  const commit = committed(observed, status)
   if (commit !== undefined) return commit
   const down = downOf(observed, to === undefined)
   if (down !== undefined) return down
   if (to !== undefined) return record(observed, startOf(observed, status), 'what ran is down')
   const done = { ...endTransition(observed, status), ended: 'SUSPENDED', workers: 0 } as const
-  return record(observed, done, 'it is suspended', [normal('Suspended', 'The job is suspended; its state stays.')])
+  const unconfirmed = point.unconfirmed ? [unconfirmedAt(point, 'the next start commits them')] : []
+  const suspended = normal('Suspended', 'The job is suspended; its state stays.')
+  return record(observed, done, 'it is suspended', [suspended, ...unconfirmed])
 }
 
 /** HEAD shows that the version that was closed had completed something, which nobody had seen: nothing before it is gone back to (rule 5). */
@@ -217,16 +220,26 @@ function stableAfterAll(observed: Observed, status: StreamJobStatus, from: strin
   ])
 }
 
+export function unconfirmedAt({ path = 'HEAD' }: { readonly path?: string }, who: string): EventAction {
+  return warning('CommitsUnconfirmed', `Transactions that are permitted by ${path} were not confirmed; ${who}.`)
+}
+
 /** The ended coordinator commits what HEAD permits; how long it is left to do so. */
 const commitMs = 30_000
+/** How long a suspension waits for commits, whoever makes them: a job whose sink is away can be suspended too. */
+const suspendedCommitMs = 90_000
 
-/** Rule 23: before other code, or another restore point, what was permitted is committed by the revision that wrote it. */
+/**
+ * Rule 23: before other code, or another restore point, what was permitted is committed by the revision that wrote it; and before a job is
+ * suspended, since nobody knows when it goes on.
+ */
 function committed(observed: Observed, status: StreamJobStatus): Decision | undefined {
   const { from, to, request, stepAt, restoreFrom, mode } = status.transition!
   const point = status.restorePoint!
   const writer = revisionNamed(observed, from) ?? revisionNamed(observed, status.revision)
   if (!point.unconfirmed || writer === undefined) return undefined
   if (writer.name === to && restoreFrom === undefined && mode !== 'stateless') return undefined
+  if (to === undefined && observed.nowMs - timeMs(stepAt) > suspendedCommitMs) return undefined
   const settled = (): Decision =>
     record(observed, { ...status, restorePoint: { ...point, unconfirmed: false } }, 'what was permitted is committed')
   const own = ownCoordinator(observed, status)
@@ -244,7 +257,7 @@ function committed(observed: Observed, status: StreamJobStatus): Decision | unde
       begin: status.begin ?? { parallelism: Math.max(1, status.parallelism) },
       arguments: ['admin', 'commit', '--yes', '--output', 'json'],
     })
-  const answer = adminAnswer(pod)
+  const answer = adminAnswer(pod, observed.nowMs)
   if (answer.kind === 'running') return wait('a pod commits what was permitted', 1_000)
   if (answer.kind === 'head' && !answer.head.restorePoint.unconfirmed) return settled()
   const isOld = observed.nowMs - timeMs(pod.createdAt) > podRetryMs * 3

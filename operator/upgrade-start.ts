@@ -166,7 +166,7 @@ function overdue(observed: Observed, status: StreamJobStatus, what: string): Dec
   if (held !== undefined || sinceMs <= validSpec(observed, status)!.rollback.progressDeadline) return undefined
   const trouble = troubleOf(observed)
   const refused = observed.refusedAct
-  const cause = trouble === undefined ? refused : `pod ${trouble.pod.name}: ${trouble.reason}: ${trouble.message}`
+  const cause = trouble === undefined ? refused : `${trouble.who}: ${trouble.reason}: ${trouble.message}`
   return rolledBack(observed, status, cause === undefined ? what : `${what}: ${cause}`)
 }
 

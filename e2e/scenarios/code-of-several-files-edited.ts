@@ -1,19 +1,11 @@
-import { readFile } from 'node:fs/promises'
-import { parseAllDocuments } from 'yaml'
 import type { Scenario } from '../cluster/scenario.ts'
+import { exampleWith } from './support/example.ts'
 import { inWorld } from './support/world.ts'
-
-const example = new URL('../../examples/ledger/kubernetes.yaml', import.meta.url)
 
 /** The example's code, with the formula of its keys in a file of its own. */
 async function twoFiles(): Promise<Readonly<Record<string, string>>> {
-  const [, map] = parseAllDocuments(await readFile(example, 'utf8')).map((document) => document.toJS()) as [
-    object,
-    { readonly data: { readonly 'job.ts': string } },
-  ]
   const formula = '`key ${(n * 7_919 + split * 3) % keys}`'
-  const job = map.data['job.ts'].replace(formula, 'keyOf(split, n, keys)')
-  if (job === map.data['job.ts']) throw new Error('the example has no such formula any more')
+  const job = await exampleWith(formula, 'keyOf(split, n, keys)')
   return {
     'job.ts': `import { keyOf } from './key.ts'\n${job}`,
     'key.ts': `export const keyOf = (split: number, n: number, keys: number): string => ${formula}\n`,

@@ -1,18 +1,16 @@
 // A StreamJob of a scenario: applied, changed, looked at through kubectl and its coordinator's REST, and judged by the ledger.
 
-import { readFile } from 'node:fs/promises'
-import { parseAllDocuments } from 'yaml'
 import type { StreamJobStatus } from '../../../operator/contract.ts'
 import { selectorText } from '../../../operator/resources/labels.ts'
 import { accessKeys, ports } from '../../../operator/resources/process-config.ts'
 import { dialCoordinators } from '../../../operator/platform/coordinator-connection.ts'
 import type { Cluster, Forward } from '../../cluster/contract.ts'
 import type { LedgerClient } from '../../harness/ledger-client.ts'
+import { exampleObjects } from './example.ts'
 import { killPodsAt, podsAt, victimsAt } from './pods.ts'
 import type { PodObject, PodsAt } from './pods.ts'
 import { found, wait } from './wait.ts'
 
-const example = new URL('../../../examples/ledger/kubernetes.yaml', import.meta.url)
 const requestDeadlineMs = 5_000
 /** Of the ledger job, unless told otherwise. */
 const usualArgs = { splits: 4, keys: 100, ratePerSecond: 2_000 }
@@ -77,10 +75,7 @@ export class ScenarioJob {
 
   /** The example's objects under this job's name. */
   async manifest({ spec, code }: JobOptions = {}): Promise<readonly object[]> {
-    const [job, map] = parseAllDocuments(await readFile(example, 'utf8')).map((document) => document.toJS()) as [
-      { spec: Record<string, unknown> & { program: object } },
-      { data: object },
-    ]
+    const [job, map] = await exampleObjects()
     const configMap = `${this.name}-job`
     const program = { module: { configMap: { name: configMap, key: 'job.ts' } }, args: this.args }
     return [

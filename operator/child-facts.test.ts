@@ -1,0 +1,33 @@
+import { describe, expect, it } from 'vitest'
+import { childFact } from './child-facts.ts'
+import type { KubeObject } from './kubernetes/contract.ts'
+
+const job = { name: 'j', namespace: 'default', uid: 'u' }
+function deployment(conditions: readonly object[]): KubeObject {
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: 'c', namespace: 'default', uid: 'd', resourceVersion: '1' },
+    status: { conditions },
+  }
+}
+
+describe('a workload', () => {
+  it('says why the cluster lets it make no pods, for as long as that is so', () => {
+    const failure = { type: 'ReplicaFailure', reason: 'FailedCreate', message: 'pods "c-1" is forbidden: no quota' }
+    const refused = (status: string): unknown =>
+      childFact(
+        deployment([
+          { type: 'Available', status: 'False' },
+          { ...failure, status },
+        ]),
+        job,
+        true,
+      ).podsRefused
+    expect(refused('True')).toBe(failure.message)
+    expect(refused('False')).toBeUndefined()
+    expect(childFact(deployment([]), job, true).podsRefused).toBeUndefined()
+    const { status: _, ...bare } = deployment([])
+    expect(childFact(bare as KubeObject, job, true).podsRefused).toBeUndefined()
+  })
+})
