@@ -138,6 +138,30 @@ export const streamJobStatus = z
       .array(z.strictObject({ step: text, seconds: z.number() }))
       .meta({ 'x-kubernetes-list-type': 'atomic' })
       .describe('Steps of the last transition.'),
+    settings: z
+      .strictObject({
+        state: z.enum(['running', 'suspended']),
+        parallelism: number,
+        upgradeMode: z.enum(['savepoint', 'last-state', 'stateless']),
+        restoreFrom: text.optional(),
+        restoreNonce: number.optional(),
+        restoreMode: z.literal('no-claim'),
+        allowNonRestoredState: z.boolean(),
+        restartNonce: number.optional(),
+        savepointNonce: number.optional(),
+        checkpointNonce: number.optional(),
+        savepoints: z
+          .strictObject({
+            every: number,
+            keep: z.strictObject({ count: number.optional(), age: number.optional() }),
+          })
+          .optional(),
+        rollback: z.strictObject({ enabled: z.boolean(), progressDeadline: number }),
+        deletion: z.strictObject({ savepoint: z.boolean(), deadline: number }),
+        ttlAfterFinished: number.optional(),
+      })
+      .optional()
+      .describe('Of the newest spec that was valid, durations in milliseconds: they hold while the spec is not.'),
     ended: z.enum(['SUSPENDED', 'FINISHED', 'FAILED']).optional().describe('What has become of the start.'),
     finishedAt: time.optional(),
     failure: text.optional().describe('Why it failed.'),

@@ -20,6 +20,26 @@ export const START_IN_RENDERING = '{start}'
 
 export type EffectiveSpec = StreamJob['spec']
 
+/** Fields of the spec that are the operator's own business: no pod is another for them, so no revision is either. */
+export const settingNames = [
+  'state',
+  'parallelism',
+  'upgradeMode',
+  'restoreFrom',
+  'restoreNonce',
+  'restoreMode',
+  'allowNonRestoredState',
+  'restartNonce',
+  'savepointNonce',
+  'checkpointNonce',
+  'savepoints',
+  'rollback',
+  'deletion',
+  'ttlAfterFinished',
+] as const satisfies readonly (keyof EffectiveSpec)[]
+
+export type Settings = Pick<EffectiveSpec, (typeof settingNames)[number]>
+
 /** As it is on the server: what is needed for preconditions. */
 export interface ObjectIdentity {
   readonly kind: string
@@ -206,6 +226,8 @@ export interface StreamJobStatus {
   }
   /** Steps of the last transition. */
   readonly timeline: readonly { readonly step: string; readonly seconds: number }[]
+  /** Of the newest spec that was valid: they hold while the spec is not. A revision has those of when it was stored. */
+  readonly settings?: Settings
   /** What has become of the start; undefined: it runs, or there was none. */
   readonly ended?: 'SUSPENDED' | 'FINISHED' | 'FAILED'
   /** Of FINISHED and FAILED; and why it failed. */
@@ -240,6 +262,11 @@ export interface Revision {
 // ---- what is observed ----
 
 /** Unknown is not false: what could not be read is `unknown`, with why. */
+/** A coordinator that has not begun says what it waits for. */
+export type CoordinatorSays =
+  | Extract<Fact<CoordinatorFact>, { readonly known: true }>
+  | { readonly known: false; readonly why: string; readonly services?: ServicesFact }
+
 export type Fact<T> = { readonly known: true; readonly value: T } | { readonly known: false; readonly why: string }
 
 /** The code that the spec names now. */
@@ -297,7 +324,13 @@ export interface ChildFact extends ObjectIdentity {
 }
 
 /** What the coordinator's REST says; `unknown` with why while it does not answer. */
-export interface CoordinatorFact {
+export interface ServicesFact {
+  /** undefined: unknown. */
+  readonly storageAnswers: boolean | undefined
+  readonly natsAnswers: boolean | undefined
+}
+
+export interface CoordinatorFact extends ServicesFact {
   readonly start: number
   readonly incarnation: number
   readonly state: 'starting' | 'running' | 'restarting' | 'ending' | 'ended'
@@ -319,8 +352,6 @@ export interface CoordinatorFact {
   readonly lastFailure: string | undefined
   /** Compared only. */
   readonly progress: string
-  readonly storageAnswers: boolean | undefined
-  readonly natsAnswers: boolean | undefined
   /** Answers to requests that status names, by request. A checkpoint's has none: `pending` once this operator has asked this coordinator. */
   readonly requests: Readonly<
     Record<
@@ -363,7 +394,7 @@ export interface Observed {
   readonly pods: readonly PodFact[]
   /** Worker pods that were seen to vanish (deleted, or absent from a relist) and not seen since. */
   readonly lostWorkers: readonly { readonly name: string; readonly reason: string }[]
-  readonly coordinator: Fact<CoordinatorFact>
+  readonly coordinator: CoordinatorSays
   /** Why the last act of this operator on this job was refused for good (quota, a field that there is not, no rights); conflicts are none. */
   readonly refusedAct?: string | undefined
   /** Savepoint objects of this job's name, those of earlier namesakes too. */

@@ -34,6 +34,7 @@ const answers: Record<string, { status: number; body: unknown }> = {
     status: 200,
     body: {
       counters: { triggered: 1, completed: 1, failed: 0, consecutiveFailures: 0 },
+      intervalMs: 500,
       pending: null,
       retained: [manifest],
       completed: [{ ...manifest, durationMs: 1.5, subtasks: null }],
@@ -98,6 +99,29 @@ describe('what a coordinator says', () => {
     expect(open()).toBe(0)
   })
 
+  it.each([
+    ['an interval', { intervalMs: 500 }, false, 'on'],
+    ['none, though one was taken that was asked for', { intervalMs: null }, true, 'off'],
+    ['nothing, while the spec has an interval', {}, true, 'on'],
+    ['nothing, while the code may have one', {}, false, undefined],
+  ])('of its checkpoints: it says %s', async (_, says, hasInterval, checkpointing) => {
+    const { coordinators, question, own } = subject()
+    const { intervalMs: _interval, ...rest } = own['/v1/checkpoints']!.body as { readonly intervalMs: number }
+    own['/v1/checkpoints'] = { status: 200, body: { ...rest, ...says } }
+    const fact = await coordinators.ask({ ...question, hasInterval })
+    expect(fact.known && fact.value.checkpointing).toBe(checkpointing)
+  })
+
+  it('before it has begun is unknown, but for what it waits for', async () => {
+    const { coordinators, question, own } = subject()
+    own['/v1/job'] = { status: 503, body: { code: 'MR-H11' } }
+    expect(await coordinators.ask(question)).toEqual({
+      known: false,
+      why: 'GET /v1/job was answered by 503',
+      services: { storageAnswers: false, natsAnswers: undefined },
+    })
+  })
+
   it('is asked again when it is older than somebody needs, and when another request is wanted', async () => {
     const { coordinators, question, calls, clock, own } = subject()
     await coordinators.ask(question)
@@ -128,9 +152,9 @@ describe('what a coordinator says', () => {
       why: 'no pod runs',
     })
     own['/v1/workers'] = { status: 503, body: 'busy' }
-    expect(await coordinators.ask(question)).toEqual({ known: false, why: 'GET /v1/workers was answered by 503' })
+    expect(await coordinators.ask(question)).toMatchObject({ known: false, why: 'GET /v1/workers was answered by 503' })
     own['/v1/workers'] = { status: 200, body: [] }
-    expect(await coordinators.ask({ ...question, ageMsMax: 0 })).toEqual({
+    expect(await coordinators.ask({ ...question, ageMsMax: 0 })).toMatchObject({
       known: false,
       why: 'the answer to GET /v1/workers is not what was expected',
     })

@@ -3,7 +3,7 @@
 
 import type { z } from 'zod'
 import type { Clock, Random } from '../runtime/base/environment.ts'
-import type { CoordinatorFact, CoordinatorRequest, Fact } from './contract.ts'
+import type { CoordinatorRequest, CoordinatorSays } from './contract.ts'
 import {
   checkpointsAnswer,
   coordinatorFact,
@@ -11,6 +11,7 @@ import {
   jobAnswer,
   requestAnswer,
   requestFact,
+  servicesFact,
   workersAnswer,
 } from './coordinator-facts.ts'
 import type { RequestFact } from './coordinator-facts.ts'
@@ -59,7 +60,7 @@ const missedMs = 35_000
 const settledMs = 10_000
 
 interface Known {
-  readonly fact: Fact<CoordinatorFact>
+  readonly fact: CoordinatorSays
   readonly atMs: number
   readonly names: string
 }
@@ -69,7 +70,7 @@ export class Coordinators {
   readonly #clock: Clock
   readonly #random: Random
   readonly #known = new Map<string, Known>()
-  readonly #waiting = new Map<string, Promise<Fact<CoordinatorFact>>>()
+  readonly #waiting = new Map<string, Promise<CoordinatorSays>>()
   /** Checkpoints that this process asked for, by uid and request; of which incarnation. */
   readonly #asked = new Map<string, Map<string, number>>()
   /** What was refused for good, by uid and request. */
@@ -90,7 +91,7 @@ export class Coordinators {
   }
 
   /** Never rejects. */
-  async ask(question: Question): Promise<Fact<CoordinatorFact>> {
+  async ask(question: Question): Promise<CoordinatorSays> {
     const { uid, address, why, requests, ageMsMax } = question
     if (address === undefined) {
       this.#known.delete(uid)
@@ -113,7 +114,7 @@ export class Coordinators {
     return fact
   }
 
-  async #ask(question: Question, address: CoordinatorAddress): Promise<Fact<CoordinatorFact>> {
+  async #ask(question: Question, address: CoordinatorAddress): Promise<CoordinatorSays> {
     const session = this.#dial(address, callMs)
     const get = async <Schema extends z.ZodType>(path: string, schema: Schema): Promise<z.output<Schema>> => {
       const { status, body } = await session.call('GET', path)
@@ -122,8 +123,8 @@ export class Coordinators {
       if (!read.success) throw new Error(`the answer to GET ${path} is not what was expected`)
       return read.data
     }
+    const health = get('/v1/health', healthAnswer).catch(() => undefined)
     try {
-      const health = get('/v1/health', healthAnswer).catch(() => undefined)
       const [job, checkpoints, workers] = await Promise.all([
         get('/v1/job', jobAnswer),
         get('/v1/checkpoints', checkpointsAnswer),
@@ -136,7 +137,7 @@ export class Coordinators {
         value: coordinatorFact({ job, checkpoints, workers, requests, hasInterval, health: await health }),
       }
     } catch (error) {
-      return { known: false, why: (error as Error).message }
+      return { known: false, why: (error as Error).message, services: servicesFact(await health) }
     } finally {
       session.close()
     }

@@ -2,7 +2,7 @@
 // the one before.
 
 import { z } from 'zod'
-import type { CoordinatorFact, StreamJobStatus } from './contract.ts'
+import type { CoordinatorFact, ServicesFact, StreamJobStatus } from './contract.ts'
 import { endAnswer, manifestAnswer, restorePointAnswer, restorePointOf } from './decide-head-answer.ts'
 import { timeText } from './status-time.ts'
 
@@ -24,6 +24,8 @@ export const jobAnswer = z.object({
 })
 
 export const checkpointsAnswer = z.object({
+  /** null: none are taken unasked; undefined: a coordinator that does not say. */
+  intervalMs: z.number().nullable().optional(),
   counters: z.object({ completed: z.number(), consecutiveFailures: z.number() }).nullable(),
   pending: z.object({ id: z.number(), phase: z.string(), missing: z.array(z.string()) }).nullable(),
   retained: z.array(manifest),
@@ -66,7 +68,6 @@ export function coordinatorFact(answers: CoordinatorAnswers): CoordinatorFact {
   const failed = checkpoints.failed.at(-1)
   const checkpointFailure =
     consecutiveFailures > 0 && failed !== undefined ? `${failed.reason}: ${failed.detail}` : undefined
-  const hasChecked = checkpoints.completed.some(({ kind }) => kind === 'checkpoint')
   return {
     start,
     incarnation: job.incarnation,
@@ -79,8 +80,7 @@ export function coordinatorFact(answers: CoordinatorAnswers): CoordinatorFact {
     slotsNeeded: job.slotsNeeded ?? undefined,
     slotsOffered: job.slotsOffered ?? undefined,
     workers: (workers.workers ?? []).map(({ name, state }) => ({ name, state })),
-    // The code may switch them off, and REST does not tell.
-    checkpointing: hasInterval || hasChecked || checkpoints.pending !== null ? 'on' : undefined,
+    checkpointing: checkpointingOf(checkpoints, hasInterval),
     lastCheckpoint: lastCheckpointOf(checkpoints),
     completedInStart,
     consecutiveFailures,
@@ -97,10 +97,22 @@ export function coordinatorFact(answers: CoordinatorAnswers): CoordinatorFact {
         : `${checkpoints.pending.id}${checkpoints.pending.phase}${checkpoints.pending.missing.length}`,
       checkpoints.counters?.completed,
     ].join(' '),
-    storageAnswers: isAnswering(health?.storage),
-    natsAnswers: isAnswering(health?.nats),
+    ...servicesFact(health),
     requests,
   }
+}
+
+/** What was completed says nothing of it: it may be of an earlier start, or was asked for. */
+function checkpointingOf(
+  { intervalMs }: CoordinatorAnswers['checkpoints'],
+  hasInterval: boolean,
+): CoordinatorFact['checkpointing'] {
+  if (intervalMs === undefined) return hasInterval ? 'on' : undefined
+  return intervalMs === null ? 'off' : 'on'
+}
+
+export function servicesFact(health: CoordinatorAnswers['health']): ServicesFact {
+  return { storageAnswers: isAnswering(health?.storage), natsAnswers: isAnswering(health?.nats) }
 }
 
 /** Unknown is not false. */

@@ -1,15 +1,8 @@
 import { describe, expect, it } from 'vitest'
+import { isQuiet, running, stay } from './decide-story.ts'
 import { World } from './decide-world.ts'
 import type { Spec } from './decide-world.ts'
 
-const isQuiet = (world: World): boolean => world.status?.transition === undefined && world.decide().kind === 'wait'
-
-function running(spec: Spec = {}): World {
-  const world = new World(spec)
-  world.run(() => isQuiet(world) && world.status?.phase === 'RUNNING')
-  world.deeds.length = 0
-  return world
-}
 const events = (world: World): string[] =>
   world.deeds.flatMap((deed) => (deed.deed === 'event' ? [`${deed.reason}: ${deed.message}`] : []))
 
@@ -168,16 +161,60 @@ describe('deletion.savepoint', () => {
     world.savepointsFail = true
     expect(deleted(world)).toBeLessThanOrEqual(15)
     expect(events(world).some((event) => event.startsWith('SavepointFailed'))).toBe(true)
-    expect(world.head!.end).toBe('cancelled')
+    expect(world.head!.end).toBe('suspended')
     expect(world.savepoints).toEqual([])
   })
 
   it('of a job that nobody answers for does not hold it up for ever', () => {
     const world = running(spec)
     world.coordinatorIsSilent = true
-    expect(deleted(world)).toBeLessThanOrEqual(41)
-    expect(world.head!.end).toBe('cancelled')
+    expect(deleted(world)).toBeLessThanOrEqual(40)
+    expect(events(world).filter((event) => event.startsWith('SavepointFailed'))).toHaveLength(1)
+    expect(events(world).some((event) => event.startsWith('DeletionIncomplete'))).toBe(false)
+    expect(world.head!.end).toBe('suspended')
   })
+
+  it('is taken by a coordinator that is back while there is time', () => {
+    const world = running(spec)
+    world.coordinatorIsSilent = true
+    world.delete()
+    stay(world, 16)
+    world.coordinatorIsSilent = false
+    stay(world, 10)
+    expect(world.job).toBeUndefined()
+    expect(world.deeds.filter(({ deed }) => deed === 'savepoint')).toHaveLength(1)
+  })
+
+  it.each([
+    ['fails', (world: World) => void (world.savepointsFail = true)],
+    ['nobody can take', (world: World) => void (world.coordinatorIsSilent = true)],
+  ])('that %s leaves the checkpoints, whatever the policy', (_, spoil) => {
+    const world = running({ ...spec, checkpointing: { onCancellation: 'delete' } })
+    spoil(world)
+    const seen = new Set<string>()
+    world.delete()
+    world.run(() => {
+      for (const { fact } of world.pods) if (fact.purpose !== undefined) seen.add(fact.purpose)
+      return world.job === undefined
+    }, 100)
+    expect(world.head!.end).toBe('suspended')
+    expect(seen).not.toContain('admin-dispose-checkpoints')
+  })
+})
+
+it('at its deadline waits for nothing that is refused, such as pods that are taken away by force', () => {
+  const world = running()
+  const pod = world.pods.find(({ fact }) => fact.component === 'worker')!
+  const deletingSince = new Date(world.nowMs).toISOString()
+  pod.fact = { ...pod.fact, nodeLost: true, nodeSilent: true, deletingSince, graceSeconds: 5 }
+  world.delete()
+  const kinds = () => {
+    const decision = world.decide()
+    return decision.kind === 'act' ? decision.actions.map(({ type }) => type) : []
+  }
+  expect(kinds()).not.toContain('removeFinalizer')
+  world.nowMs += 46_000
+  expect(kinds()).toContain('removeFinalizer')
 })
 
 it('onCancellation: delete has the checkpoints of an ended job taken away by a pod', () => {

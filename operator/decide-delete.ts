@@ -26,7 +26,7 @@ export function decideDeletion(observed: Observed, known: StreamJobStatus | unde
   const deadlineMs = validSpec(observed, status)?.deletion.deadline ?? deadlineMsDefault
   const leftMs = timeMs(job.deletingSince!) + deadlineMs - observed.nowMs
   if (leftMs <= 0) return givenUp(observed, status)
-  const decision = inTime(observed, status)
+  const decision = inTime(observed, status, leftMs)
   return decision.kind === 'wait' ? { ...decision, forMs: Math.min(decision.forMs ?? leftMs, leftMs) } : decision
 }
 
@@ -36,7 +36,7 @@ function hasNotBegun(observed: Observed, status: StreamJobStatus | undefined): b
   return start === 0 && (transition === undefined || (transition.kind === 'start' && transition.step === 'preparing'))
 }
 
-function inTime(observed: Observed, status: StreamJobStatus): Decision {
+function inTime(observed: Observed, status: StreamJobStatus, leftMs: number): Decision {
   if (status.transition?.kind !== 'delete') {
     const wantsSavepoint = validSpec(observed, status)?.deletion.savepoint === true && status.ended === undefined
     const mode = wantsSavepoint ? 'savepoint' : 'delete'
@@ -45,21 +45,23 @@ function inTime(observed: Observed, status: StreamJobStatus): Decision {
       normal('Deleting', `The job is deleted${wantsSavepoint ? ', after a savepoint' : ''}.`),
     ])
   }
-  if (status.transition.step !== 'closed') return closing(observed, status)
+  if (status.transition.step !== 'closed') return closing(observed, status, leftMs)
   return takenDown(observed)
 }
 
 /** Any coordinator of this uid will do: whichever start HEAD is at, it is the last. */
-function closing(observed: Observed, status: StreamJobStatus): Decision {
+function closing(observed: Observed, status: StreamJobStatus, leftMs: number): Decision {
   const { mode, request, stepAt } = status.transition!
   const { coordinator } = observed
   const silentMs = observed.nowMs - timeMs(stepAt)
   if (!coordinator.known) {
     if (silentMs < patienceMs && podsOf(observed, 'coordinator').some(({ ready }) => ready))
       return wait('the coordinator does not answer', 1_000)
-    // A savepoint needs the coordinator: it has until the deadline, which then says that there is none.
-    if (mode === 'savepoint' && silentMs < savepointPatienceMs)
-      return wait('the savepoint needs the coordinator', 1_000)
+    // A savepoint needs the coordinator, for as long as the deadline leaves time to close HEAD without one.
+    if (mode === 'savepoint' && leftMs > closingMs)
+      return wait('the savepoint needs the coordinator', Math.min(1_000, leftMs - closingMs))
+    if (mode === 'savepoint')
+      return givenUpSavepoint(observed, status, `the coordinator does not answer: ${coordinator.why}`)
     if (observed.namespaceTerminating) return wait('no pod can be made in a namespace that goes', 1_000)
     return closedByPod(observed, status)
   }
@@ -69,38 +71,46 @@ function closing(observed: Observed, status: StreamJobStatus): Decision {
     if (answer?.state === 'completed' || (end === 'stopped' && restorePoint.kind === 'savepoint'))
       return savepointTaken(observed, status, answer?.path ?? restorePoint.path)
     if (answer?.state === 'failed' || answer?.state === 'ended' || end !== 'none') {
-      const why = answer?.detail ?? `the job has ended (${end})`
-      const event = warning(
-        'SavepointFailed',
-        `The job is deleted without the savepoint that deletion.savepoint asks for: ${why}. Its checkpoints stay as onCancellation says.`,
-      )
-      return record(observed, withoutSavepoint(status), 'the savepoint failed', [event])
+      return givenUpSavepoint(observed, status, answer?.detail ?? `the job has ended (${end})`)
     }
     return answer?.state === 'pending'
       ? wait('the savepoint is taken', 500)
       : act('a savepoint is taken', { type: 'request', request: { type: 'stop', start, request, drain: false } })
   }
-  if (end === 'none')
-    return act('HEAD is closed', { type: 'request', request: { type: 'cancel', start, request: `${request}-cancel` } })
+  if (end === 'none') {
+    const type = mode === 'delete' ? 'cancel' : 'close'
+    return act('HEAD is closed', { type: 'request', request: { type, start, request: `${request}-${type}` } })
+  }
   // The coordinator of a cancelled job takes away what the policy says.
   if (state === 'ending') return wait('the job ends', 500)
   const needsPolicy = end !== 'cancelled' && discards(observed, status) && !observed.namespaceTerminating
   if (needsPolicy) return closedByPod(observed, status)
   return closed(observed, status, restorePoint)
 }
-const savepointPatienceMs = 15_000
+/** What a pod needs to close HEAD, from its making to its end. */
+const closingMs = 20_000
 
 function discards(observed: Observed, status: StreamJobStatus): boolean {
-  return validSpec(observed, status)?.checkpointing.onCancellation === 'delete'
+  return status.transition!.mode === 'delete' && validSpec(observed, status)?.checkpointing.onCancellation === 'delete'
 }
 
-function withoutSavepoint(status: StreamJobStatus): StreamJobStatus {
+/** The checkpoints are all that is left then: they stay, whatever the policy. */
+function givenUpSavepoint(observed: Observed, status: StreamJobStatus, why: string): Decision {
+  const event = warning(
+    'SavepointFailed',
+    `The job is deleted without the savepoint that deletion.savepoint asks for: ${why}. Its checkpoints stay.`,
+  )
+  return record(observed, closedIn('last-state', status), 'there is no savepoint', [event])
+}
+
+/** Once the savepoint is had, or is not to be had. delete: as the policy says; last-state: what HEAD retains stays. */
+function closedIn(mode: 'delete' | 'last-state', status: StreamJobStatus): StreamJobStatus {
   const transition = status.transition!
   return {
     ...status,
     transition: {
       ...transition,
-      mode: 'delete',
+      mode,
       attempt: transition.attempt + 1,
       request: `${transition.request.replace(/-\d+$/, '')}-${transition.attempt + 1}`,
     },
@@ -117,7 +127,7 @@ function savepointTaken(observed: Observed, status: StreamJobStatus, path: strin
     'SavepointCompleted',
     `The last savepoint is at ${path ?? 'an unknown place'}${isNamed ? `, Savepoint ${name}` : ''}.`,
   )
-  return record(observed, withoutSavepoint(status), 'the savepoint is complete', [event])
+  return record(observed, closedIn('delete', status), 'the savepoint is complete', [event])
 }
 
 function closed(observed: Observed, status: StreamJobStatus, point: Parameters<typeof pointAt>[1]): Decision {
@@ -129,7 +139,7 @@ function closed(observed: Observed, status: StreamJobStatus, point: Parameters<t
 }
 
 function closedByPod(observed: Observed, status: StreamJobStatus): Decision {
-  const { request, retry } = status.transition!
+  const { request, retry, mode } = status.transition!
   const isDiscarding = discards(observed, status)
   const run = (pod: 'admin-close' | 'admin-dispose-checkpoints', ...words: string[]): Decision => {
     const revision = adminRevision(observed, status)
@@ -152,7 +162,7 @@ function closedByPod(observed: Observed, status: StreamJobStatus): Decision {
   if (retry !== undefined && observed.nowMs < timeMs(retry.at))
     return wait(retry.why, timeMs(retry.at) - observed.nowMs)
   const pod = shortPod(observed, 'admin-close', request)
-  if (pod === undefined) return run('admin-close', 'close', '--deleted')
+  if (pod === undefined) return run('admin-close', 'close', ...(mode === 'delete' ? ['--deleted'] : []))
   const answer = adminAnswer(pod, observed.nowMs)
   if (answer.kind === 'running') return wait('a pod closes HEAD', 500)
   if (answer.kind === 'failed') return again(answer.why)

@@ -1,5 +1,6 @@
 // Questions to what was observed that several decisions ask. Unknown stays unknown: undefined here means "nobody says".
 
+import { settingNames } from './contract.ts'
 import type {
   ChildFact,
   CoordinatorFact,
@@ -8,6 +9,7 @@ import type {
   PodFact,
   PodPurpose,
   Revision,
+  Settings,
   StreamJobStatus,
 } from './contract.ts'
 
@@ -28,7 +30,32 @@ export function ownRevision(observed: Observed, status: StreamJobStatus): Revisi
 /** What holds for the job now: the spec as it is, or the last one that was valid. undefined: there was none yet. */
 export function validSpec(observed: Observed, status: StreamJobStatus | undefined): EffectiveSpec | undefined {
   if (observed.spec.fits) return observed.spec.spec
-  return (revisionNamed(observed, status?.transition?.to) ?? revisionNamed(observed, status?.revision))?.spec
+  const revision = revisionNamed(observed, status?.transition?.to) ?? revisionNamed(observed, status?.revision)
+  if (revision === undefined || status === undefined) return undefined
+  const names: ReadonlySet<string> = new Set(settingNames)
+  const rest = Object.entries(revision.spec).filter(([name]) => !names.has(name))
+  return { ...Object.fromEntries(rest), ...(status.settings ?? settingsAsTheyAre(revision, status)) } as EffectiveSpec
+}
+
+export function settingsOf(spec: EffectiveSpec): Settings {
+  return Object.fromEntries(
+    settingNames.flatMap((name) => (spec[name] === undefined ? [] : [[name, spec[name]]])),
+  ) as unknown as Settings
+}
+
+/** Of a status that was lost meanwhile: nothing begins by them. */
+function settingsAsTheyAre(revision: Revision, { ended, parallelism, answered }: StreamJobStatus): Settings {
+  const { upgradeMode, restoreMode, allowNonRestoredState, rollback, deletion } = revision.spec
+  const { restart, restore, savepoint, checkpoint } = answered
+  return {
+    state: ended === 'SUSPENDED' ? 'suspended' : 'running',
+    parallelism: parallelism > 0 ? parallelism : revision.spec.parallelism,
+    ...{ upgradeMode, restoreMode, allowNonRestoredState, rollback, deletion },
+    ...(restart !== undefined && { restartNonce: restart }),
+    ...(restore !== undefined && { restoreNonce: restore }),
+    ...(savepoint !== undefined && { savepointNonce: savepoint }),
+    ...(checkpoint !== undefined && { checkpointNonce: checkpoint }),
+  }
 }
 
 export type Workload = 'Deployment' | 'StatefulSet'
@@ -61,9 +88,10 @@ export function troubleOf(
 
 /** What is away that neither the job nor its spec can help. */
 export function outageOf(observed: Observed, status: StreamJobStatus): string | undefined {
-  const own = ownCoordinator(observed, status)
-  if (own?.storageAnswers === false) return 'the object store does not answer'
-  if (own?.natsAnswers === false) return 'NATS does not answer'
+  const { coordinator } = observed
+  const services = coordinator.known ? ownCoordinator(observed, status) : coordinator.services
+  if (services?.storageAnswers === false) return 'the object store does not answer'
+  if (services?.natsAnswers === false) return 'NATS does not answer'
   const lost = observed.pods.find(
     ({ component, nodeLost }) => nodeLost && (component === 'coordinator' || component === 'worker'),
   )

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { begins, condition, deeds, events, isQuiet, reaches, running, stay } from './decide-story.ts'
+import { begins, condition, deeds, events, isQuiet, reaches, running, stay, steps } from './decide-story.ts'
 import { restorePointOf } from './decide-world.ts'
 
 describe('a job that ends', () => {
@@ -127,9 +127,7 @@ describe('suspend and resume', () => {
     for (const step of ['preparing', 'closing', 'closed', 'starting', 'stabilising'] as const) {
       const world = running()
       world.editCode('v2')
-      for (let moment = 0; moment < 200 && world.status!.transition?.step !== step; moment++)
-        if (world.reconcile().kind === 'wait') world.pass(500)
-      expect(world.status!.transition?.step).toBe(step)
+      steps(world, () => world.status!.transition?.step === step)
       world.edit({ state: 'suspended' })
       world.run(() => isQuiet(world) && world.status!.phase === 'SUSPENDED')
       expect(world.head!.end).toBe('suspended')

@@ -37,6 +37,14 @@ export const stay = (world: World, seconds: number): World => {
   world.settle()
   return world
 }
+/** Decision by decision, also to a moment that passes before the operator waits. */
+export function steps(world: World, isThere: () => boolean): World {
+  for (let moment = 0; !isThere(); moment++) {
+    if (moment === 400) throw new Error(`not there: ${JSON.stringify(world.status)}`)
+    if (world.reconcile().kind === 'wait') world.pass(500)
+  }
+  return world
+}
 export function actions(decision: Decision): string[] {
   return decision.kind === 'act' ? decision.actions.map(({ type }) => type) : [decision.kind]
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { begins, condition, deeds, events, isQuiet, reaches, running, stay } from './decide-story.ts'
+import { begins, condition, deeds, events, isQuiet, reaches, running, stay, steps } from './decide-story.ts'
 import { restorePointOf } from './decide-world.ts'
 import type { World } from './decide-world.ts'
 
@@ -163,6 +163,24 @@ describe('an upgrade', () => {
     world.editCode('v1')
     reaches(world, 'RUNNING', 1)
     expect(begins(world)).toEqual([])
+  })
+
+  it('to code that is edited again is tried out again: what a pod said of other code does not count', () => {
+    const world = running()
+    world.preflightSays = 'no'
+    world.editCode('v2')
+    steps(world, () => world.status!.blocked !== undefined)
+    expect(world.status!.blocked!.reason).toBe('PreflightRefused')
+    const { generation } = world.job!
+    world.preflightSays = 'yes'
+    world.editCode('v3')
+    expect(world.job!.generation).toBe(generation)
+    const tried = new Set<string>()
+    world.run(() => {
+      for (const { fact } of world.pods) if (fact.purpose === 'preflight') tried.add(fact.uid)
+      return isQuiet(world) && world.status!.start === 2
+    })
+    expect(tried.size).toBe(2)
   })
 
   it('of a restored namesake first has what was permitted committed by the code that wrote it', () => {

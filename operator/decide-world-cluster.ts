@@ -144,7 +144,8 @@ export class Cluster {
     const pod = this.coordinatorProcess()
     if (pod === undefined || this.coordinatorIsSilent) return { known: false, why: 'connection refused' }
     const { head } = this
-    if (head === undefined || !pod.hasBegun) return { known: false, why: 'it has not begun' }
+    const services = { storageAnswers: !this.storageIsDown, natsAnswers: !this.natsIsDown }
+    if (head === undefined || !pod.hasBegun) return { known: false, why: 'it has not begun', services }
     const isRunning = this.runs()
     const isBuilt = this.builtFor === head.rescaledTo
     const last = head.completed.at(-1)
@@ -175,8 +176,7 @@ export class Cluster {
         consecutiveFailures: 0,
         lastFailure: undefined,
         progress: isRunning ? 'running' : '',
-        storageAnswers: !this.storageIsDown,
-        natsAnswers: !this.natsIsDown,
+        ...services,
         requests: Object.fromEntries(
           Object.entries(head.results).map(([name, { state, path, id, detail }]) => [
             name,
@@ -364,6 +364,7 @@ export class Cluster {
     const revision = this.revisions.find(({ name }) => name === pod.fact.revision)
     const crashes = revision?.spec.program.args['crash'] === true
     if (!pod.hasBegun) {
+      if (this.natsIsDown) return
       this.builtFor = undefined
       return this.begin(pod)
     }

@@ -77,6 +77,19 @@ describe('a new job', () => {
     expect(begins(latest)).toEqual([{ start: 1, from: 's3://b/savepoint-2' }])
   })
 
+  it.each([
+    ['alone', {}, 's3://other/savepoint-8'],
+    ['with another place', { restoreFrom: 's3://other/savepoint-9' }, 's3://other/savepoint-9'],
+    ['and restoreFrom is taken out', { restoreFrom: undefined }, 'empty'],
+  ])('begins at restoreFrom though its first start never came so far: the image is mended %s', (_, more, from) => {
+    const world = new World({ restoreFrom: 's3://other/savepoint-8', program: { ...program, image: 'bad:1' } })
+    stay(world, 20)
+    expect(begins(world)).toEqual([])
+    world.edit({ ...more, program: { ...program, image: 'good:1' } })
+    reaches(world, 'RUNNING', 2)
+    expect(begins(world)).toEqual([{ start: 2, from }])
+  })
+
   it('gets as many workers as its graph needs, which may have several slot-sharing groups', () => {
     const world = new World({ parallelism: 2, worker: { slots: 3 } })
     world.slotsPerSize = 2
@@ -256,6 +269,42 @@ describe('a running job', () => {
     world.edit({ parallelism: 2, logLevel: 'debug' })
     reaches(world, 'RUNNING', 2)
     expect(condition(world, 'UpgradeBlocked')).toMatchObject({ status: 'False' })
+  })
+
+  it.each<[string, Record<string, unknown>, Record<string, unknown>]>([
+    ['size', { parallelism: 2 }, { parallelism: 3 }],
+    ['restartNonce', { restartNonce: 1 }, { restartNonce: 2 }],
+    ['ttlAfterFinished', { ttlAfterFinished: '1s' }, { ttlAfterFinished: '1h' }],
+    ['schedule of savepoints', { savepoints: { every: '5s' } }, { savepoints: undefined }],
+  ])('by a spec that is not valid any more keeps to its last %s, not to that of its revision', (_, first, last) => {
+    const world = running(first)
+    world.edit(last)
+    world.run(() => isQuiet(world) && world.status!.phase === 'RUNNING')
+    const { start } = world.status!
+    const savepoints = world.savepoints.length
+    world.edit({ maxParallelism: 1, parallelism: 7 })
+    expect(world.observe().spec.fits).toBe(false)
+    stay(world, 30)
+    expect(world.status).toMatchObject({ phase: 'RUNNING', start, parallelism: last['parallelism'] ?? 1 })
+    expect(world.savepoints).toHaveLength(savepoints)
+    world.endOfInput = true
+    stay(world, 30)
+    expect(world.job).toBeDefined()
+    expect(world.status!.phase).toBe('FINISHED')
+  })
+
+  it('that is suspended stays so when its spec is not valid any more, also with a status that was lost', () => {
+    const world = running()
+    world.edit({ state: 'suspended' })
+    world.run(() => isQuiet(world) && world.status!.phase === 'SUSPENDED')
+    world.edit({ state: 'suspended', parallelism: 0 })
+    stay(world, 20)
+    expect(world.status).toMatchObject({ phase: 'SUSPENDED', start: 1 })
+    world.status = undefined
+    world.run(() => isQuiet(world))
+    stay(world, 20)
+    expect(world.status).toMatchObject({ phase: 'SUSPENDED', start: 1 })
+    expect(world.status!.settings).toBeUndefined()
   })
 
   it('keeps its code when the ConfigMap goes or grows too large', () => {

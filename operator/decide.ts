@@ -22,14 +22,12 @@ export function decide(observed: Observed): Decision {
   const version: number | undefined = status?.version
   if (version !== undefined && version > STATUS_VERSION)
     return wait('status was written by a newer operator: hands off')
+  const deletion = job.deletingSince === undefined ? undefined : decideDeletion(observed, status)
+  // Its last act waits for nothing: the rights to write status and to take pods away may be gone too.
+  if (deletion?.kind === 'act' && deletion.actions.some(({ type }) => type === 'removeFinalizer')) return deletion
   const urgent = urgentActions(observed, status)
   if (urgent.length > 0) return act('pods were lost', ...urgent)
-  if (job.deletingSince !== undefined) {
-    const decision = decideDeletion(observed, status)
-    // Its last act waits for no write: the right to write status may be gone too.
-    const isLast = decision.kind === 'act' && decision.actions.some(({ type }) => type === 'removeFinalizer')
-    return isLast ? decision : shown(observed, decision)
-  }
+  if (deletion !== undefined) return shown(observed, deletion)
   if (namespaceTerminating) return wait('the namespace goes')
   if (status === undefined) {
     const first = firstStatus(observed)

@@ -38,7 +38,8 @@ export class ForeignObjects {
     const facts: Record<string, ChildFact> = {}
     for (const [key, { object, seenMs }] of own) {
       const isOld = this.#clock.nowMs() - seenMs >= lookMs
-      const current = isOld ? await this.#client.get(typeOf(object)!, object.metadata) : object
+      // Who is not answered goes on with what was there: a deletion must not wait for it.
+      const current = isOld ? await this.#client.get(typeOf(object)!, object.metadata).catch(() => object) : object
       if (current === undefined || isOwnedBy(current as KubernetesObject, owner)) own.delete(key)
       else {
         if (isOld) this.met(owner, current)

@@ -11,7 +11,7 @@ import type { CodeReader } from './code-reader.ts'
 import type { CoordinatorAddress, Coordinators, Question } from './coordinator-client.ts'
 import type {
   CodeFact,
-  CoordinatorFact,
+  CoordinatorSays,
   Fact,
   Observed,
   ObservedSavepoint,
@@ -164,7 +164,7 @@ export class Observer {
     return this.#options.code.read(namespace, name)
   }
 
-  #coordinator({ owner, status, podFacts, coordinator, running, isDeleting }: ToAsk): Promise<Fact<CoordinatorFact>> {
+  #coordinator({ owner, status, podFacts, coordinator, running, isDeleting }: ToAsk): Promise<CoordinatorSays> {
     const runs = podFacts.some(({ component, phase }) => component === 'coordinator' && phase === 'Running')
     const why =
       coordinator === undefined

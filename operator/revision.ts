@@ -7,27 +7,13 @@ import { createHash } from 'node:crypto'
 import { streamJob } from '../crds/stream-job.ts'
 import { API_VERSION } from '../crds/resource.ts'
 import { invariant } from '../runtime/base/errors.ts'
+import { settingNames } from './contract.ts'
 import type { EffectiveSpec, Revision } from './contract.ts'
 import { codeName } from './resources/names.ts'
 import { childName } from './revision-names.ts'
 
-/** Fields of the spec that are the operator's own business; `parallelism` is compared apart. */
-const apart: ReadonlySet<string> = new Set([
-  'state',
-  'parallelism',
-  'upgradeMode',
-  'restoreFrom',
-  'restoreNonce',
-  'restoreMode',
-  'allowNonRestoredState',
-  'restartNonce',
-  'savepointNonce',
-  'checkpointNonce',
-  'savepoints',
-  'rollback',
-  'deletion',
-  'ttlAfterFinished',
-])
+/** `parallelism` is compared apart. */
+const apart: ReadonlySet<string> = new Set(settingNames)
 
 /** Of the spec as its user wrote it, read by the schema and without the chart's defaults. Remembered: one spec is asked for many times. */
 export function specHash(own: EffectiveSpec): string {

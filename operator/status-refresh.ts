@@ -2,7 +2,7 @@
 
 import type { Observed, Phase, StreamJobStatus } from './contract.ts'
 import { conditionsOf } from './conditions.ts'
-import { ownCoordinator, ownRevision } from './decide-facts.ts'
+import { ownCoordinator, ownRevision, settingsOf } from './decide-facts.ts'
 import { selectorText } from './resources/labels.ts'
 import { canonicalJson } from './revision.ts'
 import { timeMs } from './status-time.ts'
@@ -23,6 +23,7 @@ export function refreshed(observed: Observed, status: StreamJobStatus): StreamJo
     parallelism: own !== undefined && own.end === 'none' && own.parallelism > 0 ? own.parallelism : status.parallelism,
     labelSelector: labelSelectorOf(observed, status),
     ...(checkpoint && { lastCheckpoint: checkpoint }),
+    ...(observed.spec.fits && { settings: settingsOf(observed.spec.spec) }),
   }
   return { ...fresh, conditions: conditionsOf(observed, fresh) }
 }

@@ -1,6 +1,6 @@
 // A transition's first step: the revision is stored, with its code, and an upgrade is tried out by a preflight pod while the job still runs.
 
-import type { Action, Decision, Observed, StartBegin, StreamJobStatus } from './contract.ts'
+import type { Action, Decision, Observed, Revision, StartBegin, StreamJobStatus } from './contract.ts'
 import { FINALIZER } from './contract.ts'
 import { desiredOf, isBlocked, revisionToStore } from './decide-desired.ts'
 import type { Desired } from './decide-desired.ts'
@@ -33,7 +33,7 @@ export function decidePreparing(observed: Observed, status: StreamJobStatus): De
       return act('deletion will have HEAD to close', { type: 'addFinalizer' })
     return record(observed, startOf(observed, status), 'the revision is stored')
   }
-  return preflight(observed, status)
+  return preflight(observed, status, stored)
 }
 
 function store(observed: Observed, status: StreamJobStatus, desired: Desired): Decision {
@@ -54,7 +54,7 @@ function givenUp(observed: Observed, status: StreamJobStatus, why: string): Deci
   return record(observed, endTransition(observed, status), why)
 }
 
-function preflight(observed: Observed, status: StreamJobStatus): Decision {
+function preflight(observed: Observed, status: StreamJobStatus, stored: Revision): Decision {
   const { request, to, stepAt } = status.transition!
   const goOn = (why: string, ...events: Parameters<typeof record>[3] & object): Decision =>
     record(observed, afterPreparing(observed, status), why, events)
@@ -63,13 +63,16 @@ function preflight(observed: Observed, status: StreamJobStatus): Decision {
       'the preflight could not run',
       warning('PreflightCouldNotRun', `The new revision was not tried out: ${why}. The upgrade goes on.`),
     )
-  const pod = shortPod(observed, 'preflight', request)
+  // Edited code is another revision of the same generation, and may get the name of one that was refused and is gone: what a pod said of that
+  // is not said of this one.
+  const ofRevision = `${request}-${stored.hash.slice(0, 16)}`
+  const pod = shortPod(observed, 'preflight', ofRevision)
   if (pod === undefined) {
     if (observed.nowMs - timeMs(stepAt) > preflightMs + 15_000) return unknown('its pod could not be made')
     return act('the new revision is tried out', {
       type: 'runPod',
       pod: 'preflight',
-      request,
+      request: ofRevision,
       revision: to!,
       start: Math.max(1, status.start),
       begin: beginOf(observed, status),

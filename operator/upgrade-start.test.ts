@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { begins, condition, deeds, program, reaches, running, stay } from './decide-story.ts'
+import { begins, condition, deeds, program, reaches, running, stay, steps } from './decide-story.ts'
 import { restorePointOf } from './decide-world.ts'
 
 describe('an upgrade that is not stable', () => {
@@ -82,6 +82,26 @@ describe('an upgrade that is not stable', () => {
     expect(world.status).toMatchObject({ start: 2, phase: 'UPGRADING' })
     expect(condition(world, 'Stalled')).toMatchObject({ status: 'True', reason: 'ProgressDeadlineExceeded' })
   })
+
+  it.each(['storageIsDown', 'natsIsDown'] as const)(
+    'has its clock stopped while its coordinator waits: %s',
+    (fault) => {
+      const world = running(short)
+      world.editCode('v2')
+      steps(world, () => world.status!.transition?.step === 'starting')
+      world[fault] = true
+      stay(world, 300)
+      expect(world.head!.start).toBe(1)
+      expect(world.status).toMatchObject({
+        start: 2,
+        transition: { kind: 'upgrade', held: { why: expect.stringContaining('does not answer') } },
+      })
+      expect(condition(world, 'Degraded')).toMatchObject({ status: 'True', reason: 'Outage' })
+      world[fault] = false
+      reaches(world, 'RUNNING', 2)
+      expect(world.status!.blocked).toBeUndefined()
+    },
+  )
 
   it.each(['storageIsDown', 'natsIsDown'] as const)('has its clock stopped while %s', (fault) => {
     const world = running(short)

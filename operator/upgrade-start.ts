@@ -29,7 +29,7 @@ export function startOf(observed: Observed, status: StreamJobStatus): StreamJobS
   const parallelism = isRollback ? (status.rollbackParallelism ?? revision.parallelism) : spec.parallelism
   const begin: StartBegin = {
     parallelism,
-    ...(isRollback ? rollbackBegin(status) : chosenBegin(status)),
+    ...(isRollback ? rollbackBegin(status) : chosenBegin(observed, status)),
     ...(spec.allowNonRestoredState && { allowNonRestoredState: true }),
   }
   const started: StreamJobStatus = {
@@ -60,9 +60,21 @@ function before({
     : { rollbackPoint, ...(rollbackParallelism !== undefined && { rollbackParallelism }) }
 }
 
-function chosenBegin({ transition }: StreamJobStatus): Partial<StartBegin> {
-  if (transition!.restoreFrom !== undefined) return { from: transition!.restoreFrom }
-  return transition!.mode === 'stateless' ? { empty: true } : {}
+function chosenBegin(observed: Observed, status: StreamJobStatus): Partial<StartBegin> {
+  const { restoreFrom = missedOf(observed, status), mode } = status.transition!
+  if (restoreFrom !== undefined) return { from: restoreFrom }
+  return mode === 'stateless' ? { empty: true } : {}
+}
+
+/**
+ * Where the start before was to begin and never did, as HEAD shows, which was just read: its image or its code did not come so far. As the spec
+ * says it now, since the place may be what was wrong.
+ */
+function missedOf(observed: Observed, status: StreamJobStatus): string | undefined {
+  const { begin, start, restorePoint } = status
+  if (begin?.from === undefined || restorePoint === undefined || restorePoint.start >= start) return undefined
+  const wanted = validSpec(observed, status)?.restoreFrom
+  return wanted === 'latest' ? begin.from : wanted
 }
 
 /**

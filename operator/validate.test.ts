@@ -261,8 +261,13 @@ describe('a change that the state does not allow', () => {
       "spec.storage.checkpoints changes from file:///a to file:///b, where none of the job's state is; set it back, or take a savepoint and make a new StreamJob with restoreFrom.",
     ])
     expect(problems(own('file:///a/'), { running: own('file:///a') })).toEqual([])
-    // Its own or, as here, the chart's: the job would begin from nothing.
-    expect(problems({}, { running: own('file:///a') })).toHaveLength(1)
+  })
+
+  it("is not another default of the chart: its state stays where it is, and a new job's is at the new place", () => {
+    const more = { defaults: { ...defaults, storage: { checkpoints: 'file:///new' } } }
+    const at = (answer: Observed['spec']) => answer.fits && answer.spec.storage?.checkpoints
+    expect(at(read({}, { ...more, running: { storage: { checkpoints: 'file:///old' } } }))).toBe('file:///old')
+    expect(at(read({}, more))).toBe('file:///new')
   })
 
   it('is another number of key groups, unless the state is given up', () => {

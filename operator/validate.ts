@@ -10,7 +10,10 @@ import type { EffectiveSpec, Observed } from './contract.ts'
 import { specHash } from './revision.ts'
 import { podTemplateProblems } from './validate-pod-template.ts'
 
-/** What the chart's `defaults:` lay beneath every spec. A group (`storage`, `nats`, `resources`) that a spec has is the spec's alone. */
+/**
+ * What the chart's `defaults:` lay beneath every spec. A group (`storage`, `nats`, `resources`) that a spec has is the spec's alone. Where a job has
+ * state already, that storage is its default: another one of the chart is for jobs that begin.
+ */
 export interface SpecDefaults {
   readonly image?: string
   readonly storage?: EffectiveSpec['storage']
@@ -38,7 +41,7 @@ export function validate({ document, defaults, running }: ToValidate): Observed[
     return { fits: false, problems: [...notYet, ...others.map(({ message }) => `${message}.`)] }
   }
   const own = read.object.spec
-  const spec = withDefaults(own, defaults)
+  const spec = withDefaults(own, { ...defaults, storage: running?.storage ?? defaults.storage })
   const image = spec.program.image
   const problems = [
     ...notYet,

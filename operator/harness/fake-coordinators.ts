@@ -319,6 +319,7 @@ function summaryOf(head: FakeHead): object {
 function checkpointsOf({ completed, end }: FakeHead): object {
   return {
     counters: { triggered: completed.length, completed: completed.length, failed: 0, consecutiveFailures: 0 },
+    intervalMs: 10_000,
     pending: null,
     retained: completed,
     completed: completed.map((one) => ({ ...one, durationMs: 12, subtasks: null })),

@@ -127,7 +127,7 @@ function newestId({ pending, retained, completed, failed }: CheckpointsResource)
 async function fromHead(stored: StoredJob, world: LocalWorld): Promise<z.output<typeof checkpointsResource>> {
   const head = await (await headKeeperOf(stored, world)).readBegun()
   const retained = head.retained.map((manifest) => manifestView(manifest, snapshotFolderIn(stored.storeFolder)))
-  return { counters: null, pending: null, retained, completed: [], failed: [] }
+  return { counters: null, intervalMs: null, pending: null, retained, completed: [], failed: [] }
 }
 
 function text(id: string, { counters, pending, retained, completed, failed }: CheckpointsResource): string {

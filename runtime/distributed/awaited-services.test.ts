@@ -18,8 +18,13 @@ describe('a service that a process cannot begin without', () => {
     const nats = Promise.withResolvers<string>()
     void services.waiting('NATS', nats.promise)
     expect(services.waitsFor).toBe('the object store and NATS')
-    await environment.clock.advanceSettled(60_000)
+    expect(services.failureOf('the object store')).toBeUndefined()
+    await environment.clock.advanceSettled(10_000)
+    expect(services.failureOf('the object store')).toContain('MR-S34')
+    expect(services.failureOf('NATS')).toBeUndefined()
+    await environment.clock.advanceSettled(50_000)
     expect(await answer).toBe('here')
+    expect(services.failureOf('the object store')).toBeUndefined()
     expect(triesMs).toEqual([0, 500, 1_500, 3_500, 7_500, 12_500, 17_500])
     expect(environment.lines[0]).toMatchObject({
       level: 'warn',

@@ -11,6 +11,7 @@ const AWAIT_PAUSE_MS = { first: 500, most: 5_000 } as const
 export class AwaitedServices {
   readonly #environment: Pick<Environment, 'clock' | 'random' | 'log'>
   readonly #awaited = new Set<string>()
+  readonly #failures = new Map<string, string>()
   #closed = false
 
   constructor(environment: Pick<Environment, 'clock' | 'random' | 'log'>) {
@@ -20,6 +21,11 @@ export class AwaitedServices {
   /** For people, without addresses: anybody may read it. undefined: nothing. */
   get waitsFor(): string | undefined {
     return this.#awaited.size === 0 ? undefined : [...this.#awaited].join(' and ')
+  }
+
+  /** Why the last try failed of what is still waited for; undefined: none has. */
+  failureOf(what: string): string | undefined {
+    return this.#failures.get(what)
   }
 
   /** What `ask` resolves with; a rejection that says that time may mend it is repeated. */
@@ -42,6 +48,7 @@ export class AwaitedServices {
       return await this.#unlessClosed(answer)
     } finally {
       this.#awaited.delete(what)
+      this.#failures.delete(what)
     }
   }
 
@@ -66,6 +73,7 @@ export class AwaitedServices {
         return await ask()
       } catch (error) {
         if (this.#closed || !(error instanceof MillraceError && error.retry)) throw error
+        this.#failures.set(what, error.message)
         log('warn', `the coordinator waits for ${what}`, { error: error.message })
         await pause(clock, pauseMs * (0.5 + random.next() / 2))
       }

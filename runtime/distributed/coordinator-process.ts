@@ -16,6 +16,7 @@ import { controlSubjects } from '../network/subjects.ts'
 import { connectNats } from '../network/nats/connect.ts'
 import type { ControlledJob } from '../rest/controlled-job.ts'
 import { restError } from '../rest/errors.ts'
+import { NotAsked } from '../rest/health.ts'
 import { HistoryKeeper } from '../rest/history-keeper.ts'
 import { JobHistory } from '../rest/job-history.ts'
 import { createRest } from '../rest/server.ts'
@@ -45,6 +46,8 @@ const historyAfterMs = 1_000
 const headDeadlineMs = 2_000
 /** Whoever asked for the end by REST must find it there. */
 const restStaysMs = 2_000
+/** As a person is told of them. */
+const [objectStore, nats] = ['the object store', 'NATS']
 
 export interface CoordinatorProcessOptions {
   readonly config: ProcessConfig
@@ -142,8 +145,8 @@ class CoordinatorProcess {
       identified: true,
       waitsFor: () => this.#services.waitsFor,
       pings: {
-        storage: async () => (this.#stores ?? this.#notBegun()).ping(),
-        nats: async () => (this.#nats ?? this.#notBegun()).ping(),
+        storage: async () => (this.#stores ?? this.#notOpened(objectStore)).ping(),
+        nats: async () => (this.#nats ?? this.#notOpened(nats)).ping(),
       },
       readHead: lastKnown(() => this.#readHead(), environment.clock),
       locate: ({ path }) => (this.#stores ?? this.#notBegun()).locate(path),
@@ -171,11 +174,9 @@ class CoordinatorProcess {
     const services = this.#services
     const [stores] = await Promise.all([
       services
-        .opened('the object store', async () =>
-          openStores({ storage: config.storage, files, environment, probe: true }),
-        )
+        .opened(objectStore, async () => openStores({ storage: config.storage, files, environment, probe: true }))
         .then((opened) => (this.#stores = opened)),
-      services.opened('NATS', async () => this.#connect()).then((connected) => (this.#nats = connected)),
+      services.opened(nats, async () => this.#connect()).then((connected) => (this.#nats = connected)),
     ])
     const head = await services.answered('HEAD', () => HeadKeeper.open(stores.head, environment))
     this.#head = head
@@ -216,6 +217,11 @@ class CoordinatorProcess {
       log: environment.log,
       readSecret: (file) => readSecret('A secret of nats', file, files),
     })
+  }
+
+  #notOpened(what: string): never {
+    const failure = this.#services.failureOf(what)
+    throw failure === undefined ? new NotAsked(`${what} is being opened`) : new Error(failure)
   }
 
   #notBegun(): never {

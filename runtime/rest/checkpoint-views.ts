@@ -1,6 +1,7 @@
 // What REST answers of checkpoints and savepoints. Pure.
 
 import type { CheckpointId } from '../base/ids.ts'
+import type { JobGraph } from '../job/contract.ts'
 import type { Head } from '../storage/head-contract.ts'
 import type { ControlledJob } from './controlled-job.ts'
 import type { JobHistory, SnapshotFigures } from './job-history.ts'
@@ -11,6 +12,8 @@ import type { CheckpointResource, CheckpointsResource, CompletedResource } from 
 export interface CheckpointFigures {
   readonly head: Head
   readonly job: ControlledJob
+  /** As it was built; a rescale keeps its settings. */
+  readonly graph: JobGraph
   readonly history: JobHistory
   /** Of the clock by which snapshots are triggered. */
   readonly nowMs: number
@@ -18,10 +21,11 @@ export interface CheckpointFigures {
 }
 
 export function checkpointsView(figures: CheckpointFigures): CheckpointsResource {
-  const { head, job, history, locate } = figures
+  const { head, job, graph, history, locate } = figures
   const { completed, failed } = history.remembered
   return {
     counters: job.checkpoints?.counters ?? null,
+    intervalMs: graph.settings.checkpointIntervalMs ?? null,
     pending: pendingView(figures),
     retained: head.retained.map((manifest) => manifestView(manifest, locate)),
     completed: completed.map((entry) => completedView(entry, locate)),

@@ -14,6 +14,9 @@ export type Ping = () => Promise<void>
 
 class Late extends Error {}
 
+/** What a ping rejects with that asked nobody yet. */
+export class NotAsked extends Error {}
+
 export class ServiceHealth {
   readonly #ping: Ping
   readonly #clock: Clock
@@ -35,7 +38,7 @@ export class ServiceHealth {
       return { state: 'ok', detail: null }
     } catch (error) {
       const detail = (error instanceof Error ? error.message : String(error)).slice(0, detailLengthMax)
-      return { state: error instanceof Late ? 'unknown' : 'failed', detail }
+      return { state: error instanceof Late || error instanceof NotAsked ? 'unknown' : 'failed', detail }
     }
   }
 }

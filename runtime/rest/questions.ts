@@ -13,7 +13,7 @@ import type { ServedJob } from './served-job.ts'
 
 export function questions(served: ServedJob): readonly Route[] {
   const { job, graph, history, instance, readHead, locate, clock } = served
-  const figures = async () => ({ head: await readHead(), job, history, nowMs: clock.nowMs(), locate })
+  const figures = async () => ({ head: await readHead(), job, graph, history, nowMs: clock.nowMs(), locate })
   return [
     route({
       method: 'GET',

@@ -156,6 +156,9 @@ export const checkpoints = z.strictObject({
     .strictObject({ triggered: count, completed: count, failed: count, consecutiveFailures: count })
     .nullable()
     .describe('of this process, savepoints included'),
+  intervalMs: milliseconds
+    .nullable()
+    .describe('from one checkpoint to the next; null: none are taken unasked, or the job is down'),
   pending: pendingSnapshot.nullable(),
   retained: z.array(manifest).describe('checkpoints that HEAD retains, oldest first'),
   completed: z.array(completedSnapshot).describe('the last 20, of earlier coordinators too, oldest first'),

@@ -192,6 +192,7 @@ describe('the job', () => {
     const { body } = await call('/v1/checkpoints')
     expect(body).toMatchObject({
       counters: { triggered: 3, completed: 2, failed: 1, consecutiveFailures: 1 },
+      intervalMs: 10_000,
       pending: { id: 23, forMs: 30, phase: 'collecting', missing: ['sums/0'] },
       retained: [{ id: 9, path: '/store/chk-9/_metadata' }],
       failed: [{ id: 22, reason: 'expired', detail: 'after 10 ms' }],

@@ -102,6 +102,7 @@ export const testGraph = {
   name: 'orders',
   hash: '0123',
   maxParallelism: 8,
+  settings: { checkpointIntervalMs: 10_000 },
   vertices: [
     {
       id: vertexId('orders'),
