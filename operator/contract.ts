@@ -150,6 +150,8 @@ export interface AskedSnapshot {
   /** Whose it is: the nonce of the spec, or a Savepoint object's uid. */
   readonly nonce?: number
   readonly object?: string
+  /** Of a checkpoint: the newest snapshot's id before the coordinator was asked; its own is greater. undefined: that was not read yet. */
+  readonly after?: number
 }
 
 export interface StreamJobStatus {
@@ -317,11 +319,21 @@ export interface CoordinatorFact {
   readonly completedInStart: boolean
   readonly consecutiveFailures: number
   readonly lastFailure: string | undefined
+  /** Of any kind. Their ids only grow, whichever coordinator or start gives them out. */
+  readonly snapshots: {
+    /** The greatest id that is known to be given out; 0: none is. */
+    readonly newest: number
+    readonly isPending: boolean
+    readonly lastFailed: { readonly id: number; readonly detail: string } | undefined
+  }
   /** Compared only. */
   readonly progress: string
   readonly storageAnswers: boolean | undefined
   readonly natsAnswers: boolean | undefined
-  /** Answers to requests that status names, by request. A checkpoint's has none: `pending` once this operator has asked this coordinator. */
+  /**
+   * Answers to requests that status names, by request. A checkpoint's has none: `pending` once this operator has asked this coordinator, and
+   * `failed` when nothing has become of it.
+   */
   readonly requests: Readonly<
     Record<
       string,

@@ -62,6 +62,10 @@ function answerOf(observed: Observed, status: StreamJobStatus, asked: AskedSnaps
   if (status.ended !== undefined)
     return given(observed, status, asked, { state: 'failed', detail: `the job is ${status.ended}: it does not run` })
   if (own === undefined) return wait('the coordinator does not answer', 2_000)
+  if (asked.kind === 'checkpoint' && asked.after === undefined) {
+    const after = own.snapshots.newest
+    return record(observed, { ...status, asked: { ...asked, after } }, 'it is written down which checkpoints are older')
+  }
   if (own.requests[asked.request] !== undefined) return wait(`the ${asked.kind} is taken`, 1_000)
   const { kind, request } = asked
   return act(`the coordinator is asked for a ${kind}`, {
@@ -70,14 +74,11 @@ function answerOf(observed: Observed, status: StreamJobStatus, asked: AskedSnaps
   })
 }
 
-/** A checkpoint's request has no answer of its own: the next one that completes is it. */
-function answered(own: CoordinatorFact, { kind, request, at }: AskedSnapshot): Answer | undefined {
-  const answer = own.requests[request]
-  if (kind === 'checkpoint') {
-    const { lastCheckpoint } = own
-    if (lastCheckpoint?.kind === 'checkpoint' && timeMs(lastCheckpoint.time) > timeMs(at))
-      return { state: 'completed', path: lastCheckpoint.path, id: lastCheckpoint.id }
-  } else if (answer?.state === 'completed')
+function answered(own: CoordinatorFact, asked: AskedSnapshot): Answer | undefined {
+  const answer = own.requests[asked.request]
+  const made = asked.kind === 'checkpoint' ? checkpointAfter(own, asked) : undefined
+  if (made !== undefined) return made
+  if (answer?.state === 'completed')
     return {
       state: 'completed',
       ...(answer.path !== undefined && { path: answer.path }),
@@ -86,6 +87,22 @@ function answered(own: CoordinatorFact, { kind, request, at }: AskedSnapshot): A
   if (answer?.state === 'failed' || answer?.state === 'ended')
     return { state: 'failed', detail: answer.detail ?? 'no reason was given' }
   return own.end === 'none' ? undefined : { state: 'failed', detail: `the job has ended (${own.end})` }
+}
+
+/**
+ * A checkpoint's request has no answer of its own: the next one is it, completed or not. Which is next its id says: clocks of two hosts differ,
+ * and what a coordinator counts begins anew with each.
+ */
+function checkpointAfter(own: CoordinatorFact, { request, after }: AskedSnapshot): Answer | undefined {
+  if (after === undefined) return undefined
+  const { lastCheckpoint, snapshots } = own
+  if (lastCheckpoint?.kind === 'checkpoint' && lastCheckpoint.id > after)
+    return { state: 'completed', path: lastCheckpoint.path, id: lastCheckpoint.id }
+  // One that is taken now may be the one that was asked for.
+  const { lastFailed, isPending } = snapshots
+  if (own.requests[request] === undefined || isPending || lastFailed === undefined || lastFailed.id <= after)
+    return undefined
+  return { state: 'failed', detail: lastFailed.detail }
 }
 
 /** An object is told first; that it knows is what lets the request be forgotten. */
