@@ -225,6 +225,18 @@ describe('the operator in a world in memory', () => {
     expect(api.all(types.event).filter((event) => event['reason'] === 'ActionRefused').length).toBeGreaterThan(0)
   })
 
+  it('tells of each revision once that its jobs share credentials for NATS', async () => {
+    const { api, world } = newWorld()
+    await world.operate('first', { client: api.client() })
+    await world.createJob('job')
+    await world.until('it runs', () => world.isSettled('job'))
+    const told = () => api.all(types.event).filter((event) => event['reason'] === 'SharedNatsCredentials')
+    expect(told()).toHaveLength(1)
+    await world.edit('job', { program: { args: { rows: 7 } } })
+    await world.until('it is upgraded', async () => (await world.status('job'))!.start === 2)
+    expect(told()).toHaveLength(2)
+  })
+
   it("names in a condition what has the name of a job's revision or pod, leaves it alone, and goes on when it is gone", async () => {
     const { api, world } = newWorld()
     const user = world.options.client
