@@ -419,8 +419,10 @@ export interface ObservedSavepoint {
   /** `unknown`: the cache is not there yet. */
   readonly job: 'there' | 'gone' | 'unknown'
   readonly namespaceTerminating: boolean
-  /** What the chart would use for a job; for savepoints that say no origin. */
+  /** By its path and the job that it names; for savepoints that say no origin. */
   readonly fallback: SavepointOrigin | undefined
+  /** Its job's status says that it is the one that is asked for now. */
+  readonly isBeingTaken: boolean
   /** The pod that takes it away. */
   readonly pod: PodFact | undefined
 }
@@ -433,6 +435,7 @@ export type SavepointAction =
       readonly state: 'completed' | 'failed'
       readonly path?: string
       readonly detail?: string
+      readonly origin?: SavepointOrigin
     }
   | { readonly type: 'runDisposal'; readonly origin: SavepointOrigin; readonly arguments: readonly string[] }
   | { readonly type: 'delete'; readonly of: ObjectIdentity; readonly force: boolean }

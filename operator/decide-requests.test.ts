@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { CoordinatorFact } from './contract.ts'
+import { FINALIZER } from './contract.ts'
 import { decideRequests } from './decide-requests.ts'
 import { deeds, events, reaches, running, stay } from './decide-story.ts'
 
@@ -121,6 +122,19 @@ describe('a snapshot that is asked for', () => {
     world.addSavepoint('late')
     stay(world, 10)
     expect(world.savepoints.find(({ name }) => name === 'late')!.status).toMatchObject({ state: 'failed' })
+  })
+
+  it('by an object that is deleted meanwhile is told to it: its files go with it', () => {
+    const world = running()
+    world.addSavepoint('mine', { disposal: 'delete', finalizers: [FINALIZER] })
+    world.reconcile()
+    expect(world.status!.asked).toMatchObject({ object: 'uid-mine' })
+    world.savepoints = world.savepoints.map((savepoint) => ({ ...savepoint, deleting: true }))
+    world.addSavepoint('never asked for', { deleting: true, finalizers: [FINALIZER] })
+    stay(world, 20)
+    expect(world.savepoints.map(({ status }) => status?.state)).toEqual(['completed', undefined])
+    expect(world.status!.asked).toBeUndefined()
+    expect(deeds(world, 'savepoint')).toHaveLength(1)
   })
 
   it('by spec.savepoints is made each time, and kept by count: only what the operator made', () => {

@@ -43,8 +43,12 @@ function nextWish(
   return first && { kind: 'savepoint', object: first.uid, at, request: `savepoint-${first.uid}`.slice(0, 64) }
 }
 
-function isToBeMade({ path, deleting, status }: SavepointFact): boolean {
-  return path === undefined && !deleting && status?.state !== 'completed' && status?.state !== 'failed'
+function isToBeMade(savepoint: SavepointFact): boolean {
+  return !savepoint.deleting && isOpen(savepoint)
+}
+
+function isOpen({ path, status }: SavepointFact): boolean {
+  return path === undefined && status?.state !== 'completed' && status?.state !== 'failed'
 }
 
 function compare(left: string, right: string): number {
@@ -105,11 +109,11 @@ function checkpointAfter(own: CoordinatorFact, { request, after }: AskedSnapshot
   return { state: 'failed', detail: lastFailed.detail }
 }
 
-/** An object is told first; that it knows is what lets the request be forgotten. */
+/** An object is told first, also one that is being deleted, as it takes the files away; that it knows is what lets the request be forgotten. */
 function given(observed: Observed, status: StreamJobStatus, asked: AskedSnapshot, answer: Answer): Decision {
   const object = observed.savepoints.find(({ uid }) => uid === asked.object)
   const origin = originOfJob(observed.job, ownRevision(observed, status))
-  if (object !== undefined && isToBeMade(object))
+  if (object !== undefined && isOpen(object))
     return act('the Savepoint is told', {
       type: 'recordSavepoint',
       of: object,
