@@ -12,6 +12,7 @@ export default defineConfig({
         ...shared,
         test: {
           name: 'unit',
+          setupFiles: ['tests/support/property-seed.ts'],
           include: [
             'runtime/**/*.test.ts',
             'crds/**/*.test.ts',

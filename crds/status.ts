@@ -106,6 +106,7 @@ export const streamJobStatus = z
         at: time,
         nonce: number.optional(),
         object: text.optional(),
+        after: number.optional().describe("Of a checkpoint: the newest snapshot's id before it was asked for."),
       })
       .optional()
       .describe('The snapshot that is asked for now.'),

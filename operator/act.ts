@@ -3,12 +3,13 @@
 import { applyChildren, codeOfRevision, createOwned, deleteRevision, storeRevision } from './act-children.ts'
 import type { ChildrenContext } from './act-children.ts'
 import { jobNameOf } from './caches.ts'
-import type { Action, ObjectIdentity, SavepointAction, SavepointFact } from './contract.ts'
+import type { Action, EventAction, ObjectIdentity, SavepointAction, SavepointFact } from './contract.ts'
 import type { Coordinators } from './coordinator-client.ts'
 import type { Events } from './events.ts'
 import { KubeError } from './kubernetes/contract.ts'
 import { types } from './kubernetes/types.ts'
 import type { SeenJob, SeenSavepoint } from './observe.ts'
+import { sharesNats } from './resources/cluster-facts.ts'
 import { disposalPod } from './resources/disposal-pod.ts'
 import type { OwnerJob } from './resources/objects.ts'
 import { shortPod } from './resources/short-pod.ts'
@@ -44,7 +45,9 @@ async function carryOut(context: ActContext, seen: SeenJob, action: Action): Pro
     case 'removeFinalizer':
       return writer.finalizer(object.metadata.uid === owner.uid ? object : seen.object, false)
     case 'storeRevision':
-      return storeRevision(children, observed, action)
+      await storeRevision(children, observed, action)
+      if (sharesNats(action.revision.spec, context.config)) await events.tell(object, sharedNats(action.revision.name))
+      return
     case 'deleteRevision':
       return deleteRevision(children, action.revision)
     case 'applyChildren':
@@ -79,6 +82,15 @@ async function carryOut(context: ActContext, seen: SeenJob, action: Action): Pro
       return events.tell(object, action)
     default:
       return action satisfies never
+  }
+}
+
+function sharedNats(revision: string): EventAction {
+  return {
+    type: 'event',
+    kind: 'Warning',
+    reason: 'SharedNatsCredentials',
+    message: `Revision ${revision} has no credentials for NATS of its own: jobs that share them can read and disturb each other. Give the chart a natsSigningKey, or the spec nats.credentialsSecret.`,
   }
 }
 

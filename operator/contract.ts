@@ -170,6 +170,8 @@ export interface AskedSnapshot {
   /** Whose it is: the nonce of the spec, or a Savepoint object's uid. */
   readonly nonce?: number
   readonly object?: string
+  /** Of a checkpoint: the newest snapshot's id before the coordinator was asked; its own is greater. undefined: that was not read yet. */
+  readonly after?: number
 }
 
 export interface StreamJobStatus {
@@ -350,9 +352,19 @@ export interface CoordinatorFact extends ServicesFact {
   readonly completedInStart: boolean
   readonly consecutiveFailures: number
   readonly lastFailure: string | undefined
+  /** Of any kind. Their ids only grow, whichever coordinator or start gives them out. */
+  readonly snapshots: {
+    /** The greatest id that is known to be given out; 0: none is. */
+    readonly newest: number
+    readonly isPending: boolean
+    readonly lastFailed: { readonly id: number; readonly detail: string } | undefined
+  }
   /** Compared only. */
   readonly progress: string
-  /** Answers to requests that status names, by request. A checkpoint's has none: `pending` once this operator has asked this coordinator. */
+  /**
+   * Answers to requests that status names, by request. A checkpoint's has none: `pending` once this operator has asked this coordinator, and
+   * `failed` when nothing has become of it.
+   */
   readonly requests: Readonly<
     Record<
       string,
@@ -438,8 +450,10 @@ export interface ObservedSavepoint {
   /** `unknown`: the cache is not there yet. */
   readonly job: 'there' | 'gone' | 'unknown'
   readonly namespaceTerminating: boolean
-  /** What the chart would use for a job; for savepoints that say no origin. */
+  /** By its path and the job that it names; for savepoints that say no origin. */
   readonly fallback: SavepointOrigin | undefined
+  /** Its job's status says that it is the one that is asked for now. */
+  readonly isBeingTaken: boolean
   /** The pod that takes it away. */
   readonly pod: PodFact | undefined
 }
@@ -452,6 +466,7 @@ export type SavepointAction =
       readonly state: 'completed' | 'failed'
       readonly path?: string
       readonly detail?: string
+      readonly origin?: SavepointOrigin
     }
   | { readonly type: 'runDisposal'; readonly origin: SavepointOrigin; readonly arguments: readonly string[] }
   | { readonly type: 'delete'; readonly of: ObjectIdentity; readonly force: boolean }

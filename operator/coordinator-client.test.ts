@@ -220,4 +220,37 @@ describe('what a coordinator says', () => {
     const fact = await coordinators.ask(asked)
     expect(fact.known && fact.value.requests).toEqual({})
   })
+
+  it('a checkpoint that was asked for and is never begun has failed after a while, unless one is taken now', async () => {
+    const { coordinators, question, own, clock } = subject()
+    const asked: Question = { ...question, ageMsMax: 0, requests: [{ name: 'c', kind: 'checkpoint' }] }
+    await coordinators.ask(asked)
+    own['POST /v1/checkpoints'] = { status: 202, body: {} }
+    await coordinators.request('u', address, { type: 'checkpoint', start: 3, request: 'c' })
+    const state = async () => {
+      const fact = await coordinators.ask(asked)
+      return fact.known ? fact.value.requests['c']?.state : fact.why
+    }
+    clock.advance(600_000)
+    expect(await state()).toBe('pending')
+    clock.advance(100_000)
+    expect(await state()).toBe('failed')
+    const { '/v1/checkpoints': checkpoints } = own
+    const pending = { id: 8, kind: 'checkpoint', phase: 'collecting', forMs: 1, missing: [] }
+    own['/v1/checkpoints'] = { status: 200, body: { ...(checkpoints!.body as object), pending } }
+    expect(await state()).toBe('pending')
+  })
+
+  it('snapshots are known by the greatest id of any, and by the last that failed', async () => {
+    const { coordinators, question, own } = subject()
+    const asked: Question = { ...question, ageMsMax: 0 }
+    expect(await coordinators.ask(asked)).toMatchObject({ value: { snapshots: { newest: 7, isPending: false } } })
+    const { '/v1/checkpoints': checkpoints } = own
+    const failed = [8, 9].map((id) => ({ id, atMs: 1, reason: 'expired', detail: 'no answer' }))
+    const pending = { id: 10, kind: 'savepoint', phase: 'collecting', forMs: 1, missing: [] }
+    own['/v1/checkpoints'] = { status: 200, body: { ...(checkpoints!.body as object), failed, pending } }
+    expect(await coordinators.ask(asked)).toMatchObject({
+      value: { snapshots: { newest: 10, isPending: true, lastFailed: { id: 9, detail: 'expired: no answer' } } },
+    })
+  })
 })

@@ -59,6 +59,9 @@ const missedMs = 35_000
 /** Whoever needs a newer answer than this hears at once that there is none. */
 const settledMs = 10_000
 
+/** A checkpoint that it cannot begin within ten minutes a coordinator drops, and tells nobody, as it knows no name of it. A little longer. */
+const droppedMs = 11 * 60_000
+
 interface Known {
   readonly fact: CoordinatorSays
   readonly atMs: number
@@ -71,8 +74,8 @@ export class Coordinators {
   readonly #random: Random
   readonly #known = new Map<string, Known>()
   readonly #waiting = new Map<string, Promise<CoordinatorSays>>()
-  /** Checkpoints that this process asked for, by uid and request; of which incarnation. */
-  readonly #asked = new Map<string, Map<string, number>>()
+  /** Checkpoints that this process asked for, by uid and request; of which incarnation, and when. */
+  readonly #asked = new Map<string, Map<string, { readonly incarnation: number; readonly atMs: number }>>()
   /** What was refused for good, by uid and request. */
   readonly #refused = new Map<string, Map<string, string>>()
 
@@ -130,7 +133,8 @@ export class Coordinators {
         get('/v1/checkpoints', checkpointsAnswer),
         get('/v1/workers', workersAnswer),
       ])
-      const requests = await this.#answers(question, session, job.incarnation)
+      const { incarnation } = job
+      const requests = await this.#answers(question, session, { incarnation, isTaking: checkpoints.pending !== null })
       const { hasInterval } = question
       return {
         known: true,
@@ -146,14 +150,17 @@ export class Coordinators {
   async #answers(
     { uid, requests }: Question,
     session: CoordinatorSession,
-    incarnation: number,
+    { incarnation, isTaking }: { readonly incarnation: number; readonly isTaking: boolean },
   ): Promise<Record<string, RequestFact>> {
     const answers: Record<string, RequestFact> = {}
     for (const { name, kind } of requests) {
       const refused = this.#refused.get(uid)?.get(name)
       if (refused !== undefined) answers[name] = { state: 'failed', detail: refused }
       else if (kind === 'checkpoint') {
-        if (this.#asked.get(uid)?.get(name) === incarnation) answers[name] = { state: 'pending' }
+        const asked = this.#asked.get(uid)?.get(name)
+        if (asked?.incarnation !== incarnation) continue
+        const isDropped = !isTaking && this.#clock.nowMs() - asked.atMs >= droppedMs
+        answers[name] = isDropped ? { state: 'failed', detail: 'it was not begun in time' } : { state: 'pending' }
       } else {
         const path = `/v1/${kind === 'savepoint' ? 'savepoints' : 'rescale'}/${encodeURIComponent(name)}`
         const { status, body } = await session.call('GET', path)
@@ -179,7 +186,10 @@ export class Coordinators {
       })
       if (status >= 200 && status <= 299) {
         if (asked.type === 'checkpoint' && known?.known === true)
-          remember(this.#asked, uid, asked.request, known.value.incarnation)
+          remember(this.#asked, uid, asked.request, {
+            incarnation: known.value.incarnation,
+            atMs: this.#clock.nowMs(),
+          })
         return
       }
       // A worker that it does not know is lost to it already.

@@ -30,7 +30,7 @@ export const checkpointsAnswer = z.object({
   pending: z.object({ id: z.number(), phase: z.string(), missing: z.array(z.string()) }).nullable(),
   retained: z.array(manifest),
   completed: z.array(manifest.extend({ durationMs: z.number() })),
-  failed: z.array(z.object({ reason: z.string(), detail: z.string() })),
+  failed: z.array(z.object({ id: z.number(), reason: z.string(), detail: z.string() })),
 })
 
 export const workersAnswer = z.object({
@@ -65,9 +65,8 @@ export function coordinatorFact(answers: CoordinatorAnswers): CoordinatorFact {
   const { restorePoint, start } = job
   const completedInStart = restorePoint.kind === 'manifest' && restorePoint.manifest.start === start
   const consecutiveFailures = checkpoints.counters?.consecutiveFailures ?? 0
-  const failed = checkpoints.failed.at(-1)
-  const checkpointFailure =
-    consecutiveFailures > 0 && failed !== undefined ? `${failed.reason}: ${failed.detail}` : undefined
+  const snapshots = snapshotsOf(checkpoints)
+  const checkpointFailure = consecutiveFailures > 0 ? snapshots.lastFailed?.detail : undefined
   return {
     start,
     incarnation: job.incarnation,
@@ -86,6 +85,7 @@ export function coordinatorFact(answers: CoordinatorAnswers): CoordinatorFact {
     consecutiveFailures,
     lastFailure:
       job.state === 'restarting' ? job.lastFailure?.message : (checkpointFailure ?? job.lastFailure?.message),
+    snapshots,
     progress: [
       job.incarnation,
       job.state,
@@ -127,6 +127,21 @@ function lastCheckpointOf({ completed }: CoordinatorAnswers['checkpoints']): Str
   if (newest === undefined) return undefined
   const { id, path, completedAtMs, bytes, durationMs, kind } = newest
   return { id, path, time: timeText(completedAtMs), bytes, durationMs: Math.round(durationMs), kind }
+}
+
+function snapshotsOf({
+  pending,
+  retained,
+  completed,
+  failed,
+}: CoordinatorAnswers['checkpoints']): CoordinatorFact['snapshots'] {
+  const last = failed.at(-1)
+  const known = [...retained, ...completed, ...failed, ...(pending === null ? [] : [pending])]
+  return {
+    newest: Math.max(0, ...known.map(({ id }) => id)),
+    isPending: pending !== null,
+    lastFailed: last && { id: last.id, detail: `${last.reason}: ${last.detail}` },
+  }
 }
 
 export function requestFact({ state, detail, savepoint, checkpoint }: z.output<typeof requestAnswer>): RequestFact {

@@ -50,7 +50,11 @@ function settingsAsTheyAre(revision: Revision, { ended, parallelism, answered }:
   return {
     state: ended === 'SUSPENDED' ? 'suspended' : 'running',
     parallelism: parallelism > 0 ? parallelism : revision.spec.parallelism,
-    ...{ upgradeMode, restoreMode, allowNonRestoredState, rollback, deletion },
+    upgradeMode,
+    restoreMode,
+    allowNonRestoredState,
+    rollback,
+    deletion,
     ...(restart !== undefined && { restartNonce: restart }),
     ...(restore !== undefined && { restoreNonce: restore }),
     ...(savepoint !== undefined && { savepointNonce: savepoint }),

@@ -1,4 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import type { CoordinatorFact } from './contract.ts'
+import { FINALIZER } from './contract.ts'
+import { decideRequests } from './decide-requests.ts'
 import { deeds, events, reaches, running, stay } from './decide-story.ts'
 
 describe('a snapshot that is asked for', () => {
@@ -25,6 +28,70 @@ describe('a snapshot that is asked for', () => {
     stay(world, 30)
     expect(world.status).toMatchObject({ phase: 'RUNNING', answered: { savepoint: 1 }, savepoints: [] })
     expect(events(world)).toEqual(['SavepointFailed'])
+  })
+
+  it('as a checkpoint that fails is answered once, and holds nothing up that waits behind it', () => {
+    // As without an interval: no other checkpoint comes.
+    const world = running({}, (before) => (before.clockAheadMs = -60_000))
+    world.checkpointsStop = true
+    world.checkpointsFail = true
+    world.edit({ checkpointNonce: 1 })
+    stay(world, 5)
+    world.edit({ savepointNonce: 1 })
+    stay(world, 30)
+    expect(world.status).toMatchObject({ phase: 'RUNNING', answered: { savepoint: 1, checkpoint: 1 } })
+    expect(events(world)).toEqual(['CheckpointFailed', 'SavepointCompleted'])
+    world.checkpointsFail = false
+    world.edit({ checkpointNonce: 2 })
+    stay(world, 30)
+    expect(world.status!.answered.checkpoint).toBe(2)
+    expect(events(world).slice(2)).toEqual(['CheckpointCompleted'])
+  })
+
+  it.each([-60_000, 60_000])('as a checkpoint is known when the clocks of two hosts differ by %d ms', (aheadMs) => {
+    const world = running({}, (before) => (before.clockAheadMs = aheadMs))
+    world.checkpointsStop = true
+    const { id } = world.head!.completed.at(-1)!
+    world.edit({ checkpointNonce: 1 })
+    stay(world, 30)
+    expect(world.status!.answered.checkpoint).toBe(1)
+    expect(deeds(world, 'event').map(({ message }) => message)).toEqual([expect.stringContaining(`chk-${id + 1}.`)])
+  })
+
+  it.each<[string, Partial<CoordinatorFact['snapshots']> & { readonly completed?: number }, string]>([
+    ['nothing has come since', {}, 'wait'],
+    ['one that was pending then has completed', { completed: 5 }, 'wait'],
+    ['one that was pending then has failed', { lastFailed: { id: 5, detail: 'expired' } }, 'wait'],
+    ['the next has completed', { completed: 6 }, 'CheckpointCompleted'],
+    ['the next has failed', { lastFailed: { id: 6, detail: 'expired' } }, 'CheckpointFailed'],
+    ['the next has failed and another is taken', { lastFailed: { id: 6, detail: '' }, isPending: true }, 'wait'],
+  ])('as a checkpoint after 5: %s', (_, { completed = 4, ...more }, expected) => {
+    const world = running()
+    const observed = world.observe()
+    if (!observed.coordinator.known) throw new Error('nobody answers')
+    const { value } = observed.coordinator
+    const coordinator: CoordinatorFact = {
+      ...value,
+      lastCheckpoint: { ...value.lastCheckpoint!, id: completed },
+      snapshots: { newest: 6, isPending: false, lastFailed: undefined, ...more },
+      requests: { c: { state: 'pending' } },
+    }
+    const asked = { kind: 'checkpoint', request: 'c', at: '', nonce: 1, after: 5 } as const
+    const decision = decideRequests(
+      { ...observed, coordinator: { known: true, value: coordinator } },
+      { ...world.status!, asked },
+    )
+    expect(decision?.kind === 'record' ? decision.events[0]?.reason : decision?.kind).toBe(expected)
+  })
+
+  it('as a checkpoint by an operator that wrote no id down is asked for all the same', () => {
+    const world = running()
+    world.checkpointsStop = true
+    world.edit({ checkpointNonce: 1 })
+    world.reconcile()
+    expect(world.status!.asked).not.toHaveProperty('after')
+    stay(world, 10)
+    expect(world.status!.answered.checkpoint).toBe(1)
   })
 
   it('while the coordinator is lost is taken when it is back', () => {
@@ -55,6 +122,19 @@ describe('a snapshot that is asked for', () => {
     world.addSavepoint('late')
     stay(world, 10)
     expect(world.savepoints.find(({ name }) => name === 'late')!.status).toMatchObject({ state: 'failed' })
+  })
+
+  it('by an object that is deleted meanwhile is told to it: its files go with it', () => {
+    const world = running()
+    world.addSavepoint('mine', { disposal: 'delete', finalizers: [FINALIZER] })
+    world.reconcile()
+    expect(world.status!.asked).toMatchObject({ object: 'uid-mine' })
+    world.savepoints = world.savepoints.map((savepoint) => ({ ...savepoint, deleting: true }))
+    world.addSavepoint('never asked for', { deleting: true, finalizers: [FINALIZER] })
+    stay(world, 20)
+    expect(world.savepoints.map(({ status }) => status?.state)).toEqual(['completed', undefined])
+    expect(world.status!.asked).toBeUndefined()
+    expect(deeds(world, 'savepoint')).toHaveLength(1)
   })
 
   it('by spec.savepoints is made each time, and kept by count: only what the operator made', () => {

@@ -43,8 +43,12 @@ function nextWish(
   return first && { kind: 'savepoint', object: first.uid, at, request: `savepoint-${first.uid}`.slice(0, 64) }
 }
 
-function isToBeMade({ path, deleting, status }: SavepointFact): boolean {
-  return path === undefined && !deleting && status?.state !== 'completed' && status?.state !== 'failed'
+function isToBeMade(savepoint: SavepointFact): boolean {
+  return !savepoint.deleting && isOpen(savepoint)
+}
+
+function isOpen({ path, status }: SavepointFact): boolean {
+  return path === undefined && status?.state !== 'completed' && status?.state !== 'failed'
 }
 
 function compare(left: string, right: string): number {
@@ -62,6 +66,10 @@ function answerOf(observed: Observed, status: StreamJobStatus, asked: AskedSnaps
   if (status.ended !== undefined)
     return given(observed, status, asked, { state: 'failed', detail: `the job is ${status.ended}: it does not run` })
   if (own === undefined) return wait('the coordinator does not answer', 2_000)
+  if (asked.kind === 'checkpoint' && asked.after === undefined) {
+    const after = own.snapshots.newest
+    return record(observed, { ...status, asked: { ...asked, after } }, 'it is written down which checkpoints are older')
+  }
   if (own.requests[asked.request] !== undefined) return wait(`the ${asked.kind} is taken`, 1_000)
   const { kind, request } = asked
   return act(`the coordinator is asked for a ${kind}`, {
@@ -70,14 +78,11 @@ function answerOf(observed: Observed, status: StreamJobStatus, asked: AskedSnaps
   })
 }
 
-/** A checkpoint's request has no answer of its own: the next one that completes is it. */
-function answered(own: CoordinatorFact, { kind, request, at }: AskedSnapshot): Answer | undefined {
-  const answer = own.requests[request]
-  if (kind === 'checkpoint') {
-    const { lastCheckpoint } = own
-    if (lastCheckpoint?.kind === 'checkpoint' && timeMs(lastCheckpoint.time) > timeMs(at))
-      return { state: 'completed', path: lastCheckpoint.path, id: lastCheckpoint.id }
-  } else if (answer?.state === 'completed')
+function answered(own: CoordinatorFact, asked: AskedSnapshot): Answer | undefined {
+  const answer = own.requests[asked.request]
+  const made = asked.kind === 'checkpoint' ? checkpointAfter(own, asked) : undefined
+  if (made !== undefined) return made
+  if (answer?.state === 'completed')
     return {
       state: 'completed',
       ...(answer.path !== undefined && { path: answer.path }),
@@ -88,11 +93,27 @@ function answered(own: CoordinatorFact, { kind, request, at }: AskedSnapshot): A
   return own.end === 'none' ? undefined : { state: 'failed', detail: `the job has ended (${own.end})` }
 }
 
-/** An object is told first; that it knows is what lets the request be forgotten. */
+/**
+ * A checkpoint's request has no answer of its own: the next one is it, completed or not. Which is next its id says: clocks of two hosts differ,
+ * and what a coordinator counts begins anew with each.
+ */
+function checkpointAfter(own: CoordinatorFact, { request, after }: AskedSnapshot): Answer | undefined {
+  if (after === undefined) return undefined
+  const { lastCheckpoint, snapshots } = own
+  if (lastCheckpoint?.kind === 'checkpoint' && lastCheckpoint.id > after)
+    return { state: 'completed', path: lastCheckpoint.path, id: lastCheckpoint.id }
+  // One that is taken now may be the one that was asked for.
+  const { lastFailed, isPending } = snapshots
+  if (own.requests[request] === undefined || isPending || lastFailed === undefined || lastFailed.id <= after)
+    return undefined
+  return { state: 'failed', detail: lastFailed.detail }
+}
+
+/** An object is told first, also one that is being deleted, as it takes the files away; that it knows is what lets the request be forgotten. */
 function given(observed: Observed, status: StreamJobStatus, asked: AskedSnapshot, answer: Answer): Decision {
   const object = observed.savepoints.find(({ uid }) => uid === asked.object)
   const origin = originOfJob(observed.job, ownRevision(observed, status))
-  if (object !== undefined && isToBeMade(object))
+  if (object !== undefined && isOpen(object))
     return act('the Savepoint is told', {
       type: 'recordSavepoint',
       of: object,

@@ -63,6 +63,7 @@ function decided(fact: Partial<SavepointFact>, more: Partial<ObservedSavepoint> 
     job: 'there',
     namespaceTerminating: false,
     fallback: undefined,
+    isBeingTaken: false,
     pod: undefined,
     ...more,
   })
@@ -72,7 +73,7 @@ function decided(fact: Partial<SavepointFact>, more: Partial<ObservedSavepoint> 
       action.type === 'event'
         ? action.reason
         : action.type === 'recordSavepoint'
-          ? `${action.state} ${action.path ?? ''}`.trim()
+          ? [action.state, action.path, action.origin && `of ${action.origin.jobId}`].filter(Boolean).join(' ')
           : action.type,
     )
     .join(', ')
@@ -83,6 +84,14 @@ describe('a Savepoint', () => {
     expect(decided({ path })).toBe(`completed ${path}`)
     expect(decided({ path }, { job: 'gone' })).toBe(`completed ${path}`)
     expect(decided({ path, status: { state: 'completed', path } })).toBe('wait')
+  })
+
+  it('with a path keeps whose it is, as its job may be gone before it; also where that is known later', () => {
+    const more = { fallback: origin }
+    expect(decided({ path }, more)).toBe(`completed ${path} of u`)
+    expect(decided({ path, status: { state: 'completed', path } }, more)).toBe(`completed ${path} of u`)
+    expect(decided({ path, status: { state: 'completed', path, origin } }, more)).toBe('wait')
+    expect(decided({ status: { state: 'completed', path } }, more)).toBe('wait')
   })
 
   it("without one is its job's to take; without a job nobody's, after a while", () => {
@@ -108,6 +117,17 @@ describe('a Savepoint that is deleted', () => {
     expect(decided({ ...doomed, status: { state: 'failed' } })).toBe('removeFinalizer')
   })
 
+  it('while its job takes it waits for the files that come, for a while', () => {
+    const asked = { ...doomed, status: undefined }
+    const more = { isBeingTaken: true }
+    expect(decided(asked, more)).toBe('wait')
+    expect(decided({ ...asked, deletingSince: at(disposalMs + 1) }, more)).toBe('FilesLeft, removeFinalizer')
+    expect(decided(doomed, more)).toBe('runDisposal')
+    expect(decided(asked)).toBe('removeFinalizer')
+    expect(decided({ ...asked, disposal: 'retain' }, more)).toBe('removeFinalizer')
+    expect(decided(asked, { ...more, namespaceTerminating: true })).toBe('removeFinalizer')
+  })
+
   it('takes its files away by a pod made of what it says of its origin, its job there or gone', () => {
     for (const job of ['there', 'gone', 'unknown'] as const)
       expect(
@@ -117,6 +137,7 @@ describe('a Savepoint that is deleted', () => {
           job,
           namespaceTerminating: false,
           fallback: undefined,
+          isBeingTaken: false,
           pod: undefined,
         }),
       ).toMatchObject({

@@ -12,19 +12,27 @@ export const disposalMs = 120_000
 const jobMs = 60_000
 /** Between two pods that try it. */
 const againMs = 15_000
+const stillTaken =
+  "It was still being taken: its files stay. Its job's status.savepoints will name them; take them away by millrace admin dispose."
 
 export function decideSavepoint(observed: ObservedSavepoint): SavepointDecision {
   return observed.savepoint.deletingSince === undefined ? kept(observed) : deleted(observed)
 }
 
-function kept({ savepoint, job, nowMs }: ObservedSavepoint): SavepointDecision {
+function kept({ savepoint, job, nowMs, fallback }: ObservedSavepoint): SavepointDecision {
   const { path, status, disposal, finalizers, createdAt } = savepoint
   const isMarked = finalizers.includes(FINALIZER)
   if (disposal === 'delete' && !isMarked)
     return act('its deletion will have files to take away', { type: 'addFinalizer' })
   if (disposal === 'retain' && isMarked) return act('its deletion has nothing to do', { type: 'removeFinalizer' })
-  if (status?.state === 'completed' || status?.state === 'failed') return wait('it is done')
-  if (path !== undefined) return act('it exists, by its path', { type: 'recordSavepoint', state: 'completed', path })
+  const isDone = status?.state === 'completed' || status?.state === 'failed'
+  // Its job, which is known now, may be gone when its files are to be taken away; and its revision may be known later than the path.
+  const lacksOrigin = status?.origin === undefined && fallback !== undefined
+  if (path !== undefined && (!isDone || lacksOrigin)) {
+    const origin = fallback !== undefined && { origin: fallback }
+    return act('it exists, by its path', { type: 'recordSavepoint', state: 'completed', path, ...origin })
+  }
+  if (isDone) return wait('it is done')
   if (job !== 'gone') return wait('its job takes it')
   const leftMs = timeMs(createdAt) + jobMs - nowMs
   if (leftMs > 0) return wait('its job is not there yet', leftMs)
@@ -37,10 +45,16 @@ function kept({ savepoint, job, nowMs }: ObservedSavepoint): SavepointDecision {
 }
 
 function deleted(observed: ObservedSavepoint): SavepointDecision {
-  const { savepoint, nowMs, fallback, namespaceTerminating, pod } = observed
+  const { savepoint, nowMs, fallback, isBeingTaken, namespaceTerminating, pod } = observed
   const { status, disposal, finalizers, deletingSince } = savepoint
   if (!finalizers.includes(FINALIZER)) return wait('it goes')
   const path = status?.path ?? savepoint.path
+  const leftMs = timeMs(deletingSince!) + disposalMs - nowMs
+  if (disposal === 'delete' && path === undefined && isBeingTaken && !namespaceTerminating) {
+    // Without it nobody would know of the files that come.
+    if (leftMs > 0) return wait('its job is taking it, and its files go then', leftMs)
+    return act('it is given up', event('Warning', 'FilesLeft', stillTaken), { type: 'removeFinalizer' })
+  }
   if (disposal === 'retain' || path === undefined)
     return act('there is nothing to take away', { type: 'removeFinalizer' })
   const origin: SavepointOrigin | undefined = status?.origin ?? fallback
@@ -55,7 +69,6 @@ function deleted(observed: ObservedSavepoint): SavepointDecision {
       { type: 'removeFinalizer' },
     )
   if (origin === undefined) return left('it is not known with which image and storage')
-  const leftMs = timeMs(deletingSince!) + disposalMs - nowMs
   if (pod === undefined) {
     if (leftMs <= 0 || namespaceTerminating)
       return left(namespaceTerminating ? 'the namespace goes too' : 'no pod could be made')

@@ -90,6 +90,9 @@ export class Cluster {
   preflightSays: 'yes' | 'no' | 'could not run' = 'yes'
   savepointsFail = false
   checkpointsStop = false
+  checkpointsFail = false
+  /** The coordinator's clock differs from the operator's by so much. */
+  clockAheadMs = 0
   /** The coordinator cannot commit; an admin pod can. */
   commitsAreStuck = false
   checkpointing: 'on' | 'off' | undefined = 'on'
@@ -103,6 +106,10 @@ export class Cluster {
   room = 100
   completedAtMs = 0
   readonly askedNames = new Set<string>()
+  /** Checkpoints that the operator knows to have asked this coordinator for: its request has no name there, and no answer. */
+  readonly askedCheckpoints = new Set<string>()
+  isCheckpointDue = false
+  lastFailed: CoordinatorFact['snapshots']['lastFailed']
 
   // ---- the coordinator ----
 
@@ -122,6 +129,10 @@ export class Cluster {
         return
       case 'lost':
         this.lostWorkers = this.lostWorkers.filter(({ name }) => name !== request.worker)
+        return
+      case 'checkpoint':
+        this.askedCheckpoints.add(request.request)
+        this.isCheckpointDue = true
         return
       default:
         if (head.end !== 'none') head.results[request.request] = { state: 'ended' }
@@ -167,7 +178,7 @@ export class Cluster {
         lastCheckpoint: last && {
           id: last.id,
           path: last.path,
-          time: timeText(this.completedAtMs),
+          time: timeText(this.completedAtMs + this.clockAheadMs),
           bytes: 1,
           durationMs: 1,
           kind: last.kind,
@@ -175,19 +186,24 @@ export class Cluster {
         completedInStart: restorePointOf(head).madeBy === head.start,
         consecutiveFailures: 0,
         lastFailure: undefined,
+        snapshots: { newest: head.nextId - 1, isPending: false, lastFailed: this.lastFailed },
         progress: isRunning ? 'running' : '',
         ...services,
-        requests: Object.fromEntries(
-          Object.entries(head.results).map(([name, { state, path, id, detail }]) => [
-            name,
-            {
-              state,
-              ...(path !== undefined && { path }),
-              ...(state === 'completed' && id !== undefined && { id }),
-              ...(state === 'failed' && { detail: detail ?? '' }),
-            },
-          ]),
-        ),
+        requests: Object.fromEntries([
+          ...[...this.askedCheckpoints].map((name) => [name, { state: 'pending' }] as const),
+          ...Object.entries(head.results).map(
+            ([name, { state, path, id, detail }]) =>
+              [
+                name,
+                {
+                  state,
+                  ...(path !== undefined && { path }),
+                  ...(state === 'completed' && id !== undefined && { id }),
+                  ...(state === 'failed' && { detail: detail ?? '' }),
+                },
+              ] as const,
+          ),
+        ]),
       },
     }
   }
@@ -388,6 +404,7 @@ export class Cluster {
     }
     const waiting = Object.entries(head.results).find(([, { state }]) => state === 'pending')
     if (waiting !== undefined) return this.answer(...waiting)
+    if (this.isCheckpointDue) return this.takeCheckpoint()
     if (!this.checkpointsStop && this.checkpointing === 'on' && this.nowMs - this.completedAtMs >= 5_000)
       this.complete('checkpoint')
     else this.commit()
@@ -416,11 +433,6 @@ export class Cluster {
       head.results[name] = { state: 'completed', id: manifest.id, path: manifest.path }
       return
     }
-    if (detail === 'checkpoint') {
-      this.complete('checkpoint')
-      delete head.results[name]
-      return
-    }
     if (this.savepointsFail) return void (head.results[name] = { state: 'failed', detail: 'a subtask declined' })
     const manifest = this.complete('savepoint')
     this.deeds.push({ deed: 'savepoint', request: name, stops: detail === 'stop' })
@@ -429,6 +441,12 @@ export class Cluster {
     head.end = 'stopped'
     head.unconfirmed = true
     head.stoppedWith = manifest
+  }
+
+  takeCheckpoint(): void {
+    this.isCheckpointDue = false
+    if (this.checkpointsFail) this.lastFailed = { id: this.head!.nextId++, detail: 'a subtask declined' }
+    else this.complete('checkpoint')
   }
 
   complete(kind: Manifest['kind']): Manifest {
@@ -452,6 +470,10 @@ export class Cluster {
   begin(pod: Pod): void {
     const { head } = this
     pod.hasBegun = true
+    // Another process, which was asked for nothing yet.
+    this.askedNames.clear()
+    this.askedCheckpoints.clear()
+    this.isCheckpointDue = false
     const { configStart: start, begin } = pod
     if (head !== undefined && start <= head.start) return
     const from =
@@ -468,7 +490,6 @@ export class Cluster {
       headBefore: head && structuredClone(head),
       revision: pod.fact.revision,
     })
-    this.askedNames.clear()
     this.head = {
       start,
       end: 'none',

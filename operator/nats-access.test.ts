@@ -80,7 +80,8 @@ describe("a job's access", () => {
       wallMs: () => clock.wallMs(),
       signer: () => nats.signer,
     })
-    return { access, nats, clock, withNats }
+    const elsewhere = { ...spec, nats: { url: 'nats://before:4222', tls: false } }
+    return { access, nats, clock, withNats, elsewhere }
   }
   const asSecret = (made: Awaited<ReturnType<AccessMaker['make']>>, version: string) => {
     const secret = accessSecret(job, made)
@@ -102,6 +103,14 @@ describe("a job's access", () => {
     expect(renewed).toEqual({ ...made, certificate: renewed.certificate, certificateKey: renewed.certificateKey })
     expect(renewed.certificate).not.toBe(made.certificate)
     expect(access.isComplete(asSecret(renewed, '2'), job, withNats)).toBe(true)
+  })
+
+  it("keeps the credentials that a revision mounts when the chart's address is another one since", async () => {
+    const { access, nats, withNats, elsewhere } = await maker()
+    await nats.ensure()
+    const made = await access.make(undefined, job, withNats)
+    expect(await access.make(asSecret(made, '1'), job, elsewhere)).toEqual(made)
+    expect(await access.make(undefined, job, elsewhere)).toMatchObject({ natsCredentials: undefined })
   })
 
   it('is not complete without one of its parts, nor with credentials of another signer', async () => {

@@ -31,7 +31,7 @@ import { savepointLabel } from './resources/disposal-pod.ts'
 import { isOwnedBy } from './resources/labels.ts'
 import type { KubernetesObject, OwnerJob } from './resources/objects.ts'
 import { coordinatorHost, ports } from './resources/process-config.ts'
-import { originInStore, originOfJob } from './resources/savepoint-origin.ts'
+import { originByPath, originOfJob } from './resources/savepoint-origin.ts'
 import { savepointFact } from './savepoint-facts.ts'
 import { validate } from './validate.ts'
 import type { SpecDefaults } from './validate.ts'
@@ -149,6 +149,7 @@ export class Observer {
       job: owner === undefined ? 'gone' : 'there',
       namespaceTerminating: savepoint.deleting ? await namespaces.isTerminating(namespace) : false,
       fallback: this.#originOf(savepoint.status?.path ?? savepoint.path, { namespace, job: owner }),
+      isBeingTaken: owner !== undefined && statusOf(owner)?.asked?.object === savepoint.uid,
       pod: own === undefined ? undefined : this.#pod(own, await outputs.of(own)),
     }
     return { observed, object }
@@ -182,18 +183,16 @@ export class Observer {
     })
   }
 
-  /** Of a savepoint that says no origin: by the job that names it, or by where it lies in the chart's store. */
+  /** Of a savepoint that says no origin. */
   #originOf(
     path: string | undefined,
     { namespace, job }: { readonly namespace: string; readonly job: KubeObject | undefined },
   ): SavepointOrigin | undefined {
     const { defaults, caches } = this.#options
-    if (job !== undefined) {
-      const owner: OwnerJob = { namespace, name: job.metadata.name, uid: job.metadata.uid! }
-      const own = originOfJob(owner, runningRevision(revisionsOf(caches.ofOwner(owner.uid), owner), statusOf(job)))
-      if (own !== undefined) return own
-    }
-    return originInStore(path, namespace, defaults)
+    if (job === undefined) return originByPath(path, { namespace, defaults, ofJob: undefined })
+    const owner: OwnerJob = { namespace, name: job.metadata.name, uid: job.metadata.uid! }
+    const running = runningRevision(revisionsOf(caches.ofOwner(owner.uid), owner), statusOf(job))
+    return originByPath(path, { namespace, defaults, ofJob: originOfJob(owner, running) })
   }
 }
 

@@ -225,6 +225,65 @@ describe('the operator in a world in memory', () => {
     expect(api.all(types.event).filter((event) => event['reason'] === 'ActionRefused').length).toBeGreaterThan(0)
   })
 
+  describe('the files of a Savepoint that is to take them away', () => {
+    const at = { namespace: 'n', name: 'mine' }
+    async function withSavepoint(spec: object, prepare: (world: OperatorWorld) => void = () => undefined) {
+      const { api, world } = newWorld()
+      const user = world.options.client
+      await user.create(types.namespace, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'n' } })
+      await world.operate('first', { client: api.client() })
+      await world.createJob('job', { storage: { checkpoints: 's3://own', s3: { credentialsSecret: 's3' } } })
+      await world.until('it runs', () => world.isSettled('job'))
+      prepare(world)
+      const { apiVersion, kind } = types.savepoint
+      const savepoint = { apiVersion, kind, metadata: at, spec: { job: { name: 'job' }, disposal: 'delete', ...spec } }
+      const { uid } = (await user.create(types.savepoint, savepoint)).metadata
+      const remove = () => user.delete(types.savepoint, at, { precondition: { uid: uid! } })
+      const isGone = () => api.find(types.savepoint, 'n', 'mine') === undefined
+      const told = () =>
+        api
+          .all(types.event)
+          .map(({ reason }) => reason)
+          .filter((reason) => reason === 'Disposed' || reason === 'FilesLeft')
+      return { world, api, remove, isGone, told }
+    }
+
+    it('go when it was registered by its path and its job, with a store of its own, is gone before it', async () => {
+      const { world, api, remove, isGone, told } = await withSavepoint({ path: 's3://own/n/job/u/objects/savepoint-3' })
+      const status = () => api.find(types.savepoint, 'n', 'mine')?.['status']
+      await world.until('it is registered', () => status() !== undefined)
+      await world.delete('job')
+      await world.until('the job is gone', async () => (await world.job('job')) === undefined)
+      await remove()
+      await world.until('it is gone', isGone)
+      expect(told()).toEqual(['Disposed'])
+    })
+
+    it('go when it is deleted while its job takes it', async () => {
+      const { world, remove, isGone, told } = await withSavepoint({}, ({ coordinators }) => {
+        coordinators.isSilent = true
+      })
+      await world.until('it is asked for', async () => (await world.status('job'))?.asked !== undefined)
+      await remove()
+      await world.during(200)
+      world.coordinators.isSilent = false
+      await world.until('it is gone', isGone)
+      expect(told()).toEqual(['Disposed'])
+    })
+  })
+
+  it('tells of each revision once that its jobs share credentials for NATS', async () => {
+    const { api, world } = newWorld()
+    await world.operate('first', { client: api.client() })
+    await world.createJob('job')
+    await world.until('it runs', () => world.isSettled('job'))
+    const told = () => api.all(types.event).filter((event) => event['reason'] === 'SharedNatsCredentials')
+    expect(told()).toHaveLength(1)
+    await world.edit('job', { program: { args: { rows: 7 } } })
+    await world.until('it is upgraded', async () => (await world.status('job'))!.start === 2)
+    expect(told()).toHaveLength(2)
+  })
+
   it("names in a condition what has the name of a job's revision or pod, leaves it alone, and goes on when it is gone", async () => {
     const { api, world } = newWorld()
     const user = world.options.client

@@ -10,6 +10,17 @@ type Json = Readonly<Record<string, unknown>>
 /** Decided from moment to moment, and compared by those who decide. */
 const ofTheMoment: Readonly<Record<string, readonly string[]>> = { StatefulSet: ['spec.replicas'] }
 
+/** Fields that are amounts, and those whose entries are, whatever these are called: `nvidia.com/gpu` has dots and a slash. */
+const amounts: ReadonlySet<string> = new Set(['sizeLimit', 'divisor'])
+const mapsOfAmounts: ReadonlySet<string> = new Set(['requests', 'limits', 'overhead'])
+
+interface Field {
+  /** Of one in a list it has its place there. */
+  readonly path: string
+  readonly name: string
+  readonly isAmount: boolean
+}
+
 /** The path of the first of our fields that is otherwise on the server; undefined: none is. */
 export function firstDifference(rendered: KubernetesObject, live: KubernetesObject): string | undefined {
   const ignored = ofTheMoment[rendered.kind] ?? []
@@ -17,7 +28,7 @@ export function firstDifference(rendered: KubernetesObject, live: KubernetesObje
   // Owners are looked at apart: whose it is comes before how it is.
   const { labels, annotations = {} } = metadata
   const ours = { ...rest, metadata: { labels, annotations } }
-  return differenceOf(ours, live, '', (path) => ignored.includes(path))
+  return differenceOf(ours, live, { path: '', name: '', isAmount: false }, (path) => ignored.includes(path))
 }
 
 export function asRendered(rendered: KubernetesObject, live: KubernetesObject): boolean {
@@ -27,42 +38,51 @@ export function asRendered(rendered: KubernetesObject, live: KubernetesObject): 
 function differenceOf(
   ours: unknown,
   live: unknown,
-  path: string,
+  field: Field,
   isIgnored: (path: string) => boolean,
 ): string | undefined {
+  const { path } = field
   if (isIgnored(path)) return undefined
   if (isEmpty(ours) && isEmpty(live)) return undefined
-  if (Array.isArray(ours)) return listDifference(ours, live, path, isIgnored)
+  if (Array.isArray(ours)) return listDifference(ours, live, field, isIgnored)
   if (typeof ours === 'object' && ours !== null) {
     if (typeof live !== 'object' || live === null || Array.isArray(live)) return path
     for (const [name, value] of Object.entries(ours)) {
-      const different = differenceOf(value, (live as Json)[name], path === '' ? name : `${path}.${name}`, isIgnored)
+      const different = differenceOf(value, (live as Json)[name], fieldOf(field, name), isIgnored)
       if (different !== undefined) return different
     }
     return undefined
   }
-  return sameValue(ours, live, path) ? undefined : path
+  return sameValue(ours, live, field) ? undefined : path
+}
+
+function fieldOf(around: Field, name: string): Field {
+  return {
+    path: around.path === '' ? name : `${around.path}.${name}`,
+    name,
+    isAmount: amounts.has(name) || mapsOfAmounts.has(around.name),
+  }
 }
 
 function listDifference(
   ours: readonly unknown[],
   live: unknown,
-  path: string,
+  { path, name: list }: Field,
   isIgnored: (path: string) => boolean,
 ): string | undefined {
   if (!Array.isArray(live)) return path
-  const list = path.slice(path.lastIndexOf('.') + 1)
+  const at = (index: number): Field => ({ path: `${path}[${index}]`, name: '', isAmount: false })
   const keys = ours.map((entry) => (isObject(entry) ? entryKeyOf(list, entry) : undefined))
   // A Service's ports have the name of a container's, and another key.
   const keyed = !keys.includes(undefined) && new Set(keys).size === keys.length
   if (!keyed) {
     if (ours.length !== live.length) return path
-    return firstOf(ours, (entry, index) => differenceOf(entry, live[index], `${path}[${index}]`, isIgnored))
+    return firstOf(ours, (entry, index) => differenceOf(entry, live[index], at(index), isIgnored))
   }
   return firstOf(ours as readonly Json[], (entry, index) => {
     const key = entryKeyOf(list, entry)
     const found = (live as readonly unknown[]).find((other) => isObject(other) && entryKeyOf(list, other) === key)
-    return differenceOf(entry, found, `${path}[${index}]`, isIgnored)
+    return differenceOf(entry, found, at(index), isIgnored)
   })
 }
 
@@ -84,10 +104,10 @@ function isEmpty(value: unknown): boolean {
 }
 
 /** It also writes amounts in a form of its own: 1000m as 1. */
-function sameValue(ours: unknown, live: unknown, path: string): boolean {
+function sameValue(ours: unknown, live: unknown, { name, isAmount }: Field): boolean {
   if (ours === live) return true
-  if (path.endsWith('.json')) return sameJson(ours, live)
-  if (!/\.(requests|limits)\.[^.]+$|\.sizeLimit$/.test(path)) return false
+  if (name.endsWith('.json')) return sameJson(ours, live)
+  if (!isAmount) return false
   const [left, right] = [thousandthsOf(ours), thousandthsOf(live)]
   return left !== undefined && left === right
 }

@@ -25,6 +25,14 @@ export function clusterFactsOf({ nats }: EffectiveSpec, config: OperatorConfig):
   }
 }
 
+/** Whether others have a job's credentials for NATS, or it has none. Of a Secret that its own spec names that is its user's to know. */
+export function sharesNats(spec: EffectiveSpec, config: OperatorConfig): boolean {
+  const { natsCredentials } = clusterFactsOf(spec, config)
+  const isOfChart =
+    natsCredentials.kind === 'secret' && natsCredentials.name === config.defaults.nats?.credentialsSecret
+  return natsCredentials.kind === 'none' || isOfChart
+}
+
 /** Credentials that the operator makes are for its own server and go to no other address. */
 function credentialsOf(nats: EffectiveSpec['nats'], ownUrl: string | undefined): NatsCredentials {
   if (nats?.credentialsSecret !== undefined) return { kind: 'secret', name: nats.credentialsSecret }

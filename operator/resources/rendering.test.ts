@@ -368,6 +368,46 @@ describe('whether an object is as rendered', () => {
     expect(asRendered(deployment, served('1', '1G'))).toBe(false)
   })
 
+  it.each<[string, unknown, string]>([
+    ['nvidia.com/gpu', 1, '1'],
+    ['example.com/a.b', '2000m', '2'],
+    ['ephemeral-storage', '1024Mi', '1Gi'],
+    ['hugepages-2Mi', 1_048_576, '1Mi'],
+    ['nvidia.com/gpu', 0, '0'],
+  ])('takes an amount of %s for what it is', (name, written, kept) => {
+    const set = render(
+      job,
+      revisionOf(specOf({ worker: { resources: { limits: { [name]: written } } } }), undefined),
+      cluster,
+    )[`StatefulSet/${workerName(job)}`]!
+    const served = (amount: string): KubernetesObject => {
+      const object = structuredClone(set)
+      at(object, 'spec.template.spec.containers.0.resources.limits')[name] = amount
+      return object
+    }
+    expect(asRendered(set, served(kept))).toBe(true)
+    expect(asRendered(set, served('7'))).toBe(false)
+  })
+
+  it("takes amounts elsewhere in a user's template for what they are", () => {
+    const podTemplate = {
+      spec: {
+        overhead: { 'example.com/x': 1 },
+        containers: [{ name: 'worker', env: [{ name: 'CPU', valueFrom: { resourceFieldRef: { divisor: 1 } } }] }],
+        volumes: [{ name: 'tmp', emptyDir: { sizeLimit: '1024Mi' } }],
+      },
+    }
+    const set = (template: object): KubernetesObject =>
+      render(job, revisionOf(specOf({ worker: { podTemplate: template } }), undefined), cluster)[
+        `StatefulSet/${workerName(job)}`
+      ]!
+    const kept = JSON.stringify(podTemplate)
+      .replace('"divisor":1', '"divisor":"1"')
+      .replace('"example.com/x":1', '"example.com/x":"1"')
+      .replace('1024Mi', '1Gi')
+    expect(asRendered(set(podTemplate), set(JSON.parse(kept) as object))).toBe(true)
+  })
+
   it.each<[string, (object: Record<string, unknown>) => void]>([
     [
       'an edited variable',

@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { originInStore } from './savepoint-origin.ts'
+import type { SavepointOrigin } from '../contract.ts'
+import { originByPath } from './savepoint-origin.ts'
 
 const defaults = {
   image: 'millrace:1',
   storage: { checkpoints: 's3://bucket/jobs/', s3: { region: 'eu-central-1' } },
   serviceAccountName: 'jobs',
 }
-const of = (path: string) => originInStore(path, 'analytics', defaults)
+const of = (path: string, ofJob?: SavepointOrigin) => originByPath(path, { namespace: 'analytics', defaults, ofJob })
 
 describe("a savepoint in the chart's store", () => {
   it('is of the job that its path says', () => {
@@ -33,5 +34,23 @@ describe("a savepoint in the chart's store", () => {
   it('is none elsewhere, nor half of one', () => {
     for (const path of ['s3://bucket/jobs/analytics/flights', 's3://bucket/jobs-2/analytics/a/u', '/mnt/analytics/a/u'])
       expect(of(path)).toBeUndefined()
+  })
+})
+
+describe('a savepoint that a job of today names', () => {
+  const ofJob: SavepointOrigin = { jobId: 'u-2', image: 'own:1', storage: 's3://own/analytics/flights/u-2' }
+  const inChart = { ...ofJob, storage: 's3://bucket/jobs/analytics/flights/u-2' }
+
+  it('is its own in its store, with its own image', () => {
+    expect(of(`${ofJob.storage}/objects/savepoint-7`, ofJob)).toBe(ofJob)
+    expect(of(`${inChart.storage}/objects/savepoint-7`, inChart)).toBe(inChart)
+  })
+
+  it("is an earlier job's where its path in the chart's store says so", () => {
+    expect(of('s3://bucket/jobs/analytics/flights/u-1/objects/savepoint-7', inChart)?.jobId).toBe('u-1')
+  })
+
+  it('is taken for its own elsewhere', () => {
+    expect(of('s3://copies/savepoint-7', ofJob)).toBe(ofJob)
   })
 })

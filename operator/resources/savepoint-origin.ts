@@ -5,11 +5,28 @@ import type { SpecDefaults } from '../validate.ts'
 import type { OwnerJob } from './objects.ts'
 import { jobStorage } from './process-config.ts'
 
+export interface PathOptions {
+  /** Of the Savepoint. */
+  readonly namespace: string
+  readonly defaults: SpecDefaults
+  /** Of the job that it names: as only what lies in its store is sure to be its own, what lies in the chart's goes by its path. */
+  readonly ofJob: SavepointOrigin | undefined
+}
+
+/** Of a savepoint that says none itself. */
+export function originByPath(
+  path: string | undefined,
+  { namespace, defaults, ofJob }: PathOptions,
+): SavepointOrigin | undefined {
+  if (ofJob !== undefined && path?.startsWith(`${ofJob.storage}/`) === true) return ofJob
+  return originInStore(path, namespace, defaults) ?? ofJob
+}
+
 /**
  * Of a savepoint in the chart's store: whose it is stands in its path. Only of its own namespace: who may make Savepoints in one has no say over
  * the files of another, though the credentials reach all of the store.
  */
-export function originInStore(
+function originInStore(
   path: string | undefined,
   namespace: string,
   { image, storage, serviceAccountName }: SpecDefaults,

@@ -3,7 +3,7 @@
 
 import { Agent as HttpAgent, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
-import type { IncomingMessage, RequestOptions } from 'node:http'
+import type { AgentOptions, IncomingMessage, RequestOptions } from 'node:http'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -14,6 +14,7 @@ import { bodyOf } from '../../platform/body.ts'
 const requestDeadlineMs = 30_000
 /** An answer is held in memory whole. */
 const bodyBytesMax = 256 * 1024 * 1024
+/** Of requests. A watch holds its socket for minutes, and there are as many as kinds and namespaces: requests must not wait for one to end. */
 const socketsMax = 32
 
 /** Tokens are rotated well before they end. */
@@ -51,16 +52,19 @@ export function connectApi({
   const connected = loading.then((credentials) => {
     const base = new URL(server ?? credentials.server)
     const secure = base.protocol === 'https:'
-    const agent = secure
-      ? new HttpsAgent({ keepAlive: true, maxSockets: socketsMax })
-      : new HttpAgent({ keepAlive: true, maxSockets: socketsMax })
-    return { credentials, base, secure, agent }
+    const agentOf = (limit: Pick<AgentOptions, 'maxSockets'>): HttpAgent | HttpsAgent =>
+      new (secure ? HttpsAgent : HttpAgent)({ keepAlive: true, ...limit })
+    return { credentials, base, secure, requests: agentOf({ maxSockets: socketsMax }), watches: agentOf({}) }
   })
   const ready = connected.then(() => undefined)
   ready.catch(() => undefined)
 
-  const open = async (asked: ApiRequest, signal: AbortSignal): Promise<IncomingMessage> => {
-    const { credentials, base, secure, agent } = await connected
+  const open = async (
+    asked: ApiRequest,
+    signal: AbortSignal,
+    kind: 'requests' | 'watches',
+  ): Promise<IncomingMessage> => {
+    const { credentials, base, secure, [kind]: agent } = await connected
     const options: RequestOptions & Record<string, unknown> = { method: asked.method, headers: {} }
     await credentials.apply(options)
     options['agent'] = agentWith(agent, options, secure)
@@ -94,7 +98,7 @@ export function connectApi({
     ready,
     send: async (asked) => {
       const signal = AbortSignal.timeout(requestDeadlineMs)
-      return read(await open(asked, signal))
+      return read(await open(asked, signal, 'requests'))
     },
     stream: (asked, onLine, silentMs) => {
       const controller = new AbortController()
@@ -108,7 +112,7 @@ export function connectApi({
       const follow = async (): Promise<void> => {
         try {
           alive()
-          const response = await open(asked, controller.signal)
+          const response = await open(asked, controller.signal, 'watches')
           if (response.statusCode !== 200) throw failureOf(await read(response))
           response.on('data', alive)
           for await (const line of createInterface({ input: response })) {
@@ -160,7 +164,7 @@ async function ofKubeconfig(file: string | undefined): Promise<Credentials> {
   return { server: cluster.server, apply: (options) => config.applyToHTTPSOptions(options) }
 }
 
-/** One agent for all requests, so that connections are kept; the credentials of a client certificate are the agent's. */
+/** One agent for all requests of a kind, so that connections are kept; the credentials of a client certificate are the agent's. */
 function agentWith(
   agent: HttpAgent | HttpsAgent,
   options: Record<string, unknown>,
