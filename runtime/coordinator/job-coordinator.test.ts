@@ -214,6 +214,39 @@ describe('the ends of a job', () => {
     cluster.expectExact()
   })
 
+  it('of a later start are its own: a coordinator of an earlier one commits nothing of it, and deletes nothing (rule 23)', async () => {
+    const cluster = new Cluster()
+    const settings = { onCancellation: 'delete' } as const
+    const first = cluster.coordinator({ start: 1, settings })
+    const ended = first.run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 2)
+    first.suspend()
+    await cluster.ended(ended)
+    let mayCommit = false
+    cluster.system = Object.assign(Object.create(cluster.ledger) as MemoryLedger, {
+      append: (...args: Parameters<MemoryLedger['append']>) => cluster.ledger.append(...args),
+      preCommit: (name: string) => cluster.ledger.preCommit(name),
+      abort: (name: string) => cluster.ledger.abort(name),
+      list: () => cluster.ledger.list(),
+      commit: (name: string) => (mayCommit ? cluster.ledger.commit(name) : new Promise<never>(() => undefined)),
+    })
+    const second = cluster.coordinator({ start: 2 })
+    const run = second.run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 4)
+    const before = await cluster.head()
+    expect(before.unconfirmed).toBeDefined()
+    mayCommit = true
+    const stale = () => cluster.ended(cluster.coordinator({ start: 1, settings }).run())
+    expect(await stale()).toMatchObject({ kind: 'ended', head: { start: 2, end: { kind: 'none' } } })
+    expect((await cluster.head()).unconfirmed).toEqual(before.unconfirmed)
+    second.cancel()
+    expect(await cluster.ended(run)).toEqual({ kind: 'cancelled' })
+    const { retained } = await cluster.head()
+    expect(retained).not.toEqual([])
+    expect(await stale()).toMatchObject({ kind: 'ended', head: { start: 2, end: { kind: 'cancelled' } } })
+    expect((await cluster.head()).retained).toEqual(retained)
+  })
+
   it('whatever its split enumerators do as they close: restarts succeed, and its slots are ended with it', async () => {
     const cluster = new Cluster()
     cluster.onEnumeratorClose = () => {

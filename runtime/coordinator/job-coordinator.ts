@@ -8,7 +8,7 @@
 
 import type { CheckpointCoordinator } from '../checkpoint/coordinator.ts'
 import { requestId } from '../base/ids.ts'
-import type { RequestId } from '../base/ids.ts'
+import type { RequestId, Start } from '../base/ids.ts'
 import type { JobGraph } from '../job/contract.ts'
 import type { Head, SavepointRequest } from '../storage/head-contract.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
@@ -56,12 +56,13 @@ export class JobCoordinator {
         await finishCommits(this.#options, keeper, begun.head)
         return { kind: 'ended', head: begun.head }
       }
+      if (begun.outcome === 'stale') return { kind: 'ended', head: begun.head }
       if (begun.outcome === 'fenced') return { kind: 'fenced', head: begun.head }
       const { head } = begun
       // What the run before this one, at another size, has left was ended by it: nobody is waited for.
       const resumed = begun.resumed && !rescaled
       const block = await keeper.reserveIds(idBlockSize)
-      if (block.outcome !== 'won') return this.#ended(keeper, overtakenOutcome(block))
+      if (block.outcome !== 'won') return this.#ended(keeper, head.start, overtakenOutcome(block))
       const options = { ...this.#options, graph: this.#graphFor(head) }
       this.#run = new JobRun({
         options,
@@ -74,7 +75,7 @@ export class JobCoordinator {
       })
       observer?.began?.(head, head.restoredFrom)
       const outcome = await this.#run.toItsEnd()
-      if (outcome.kind !== 'rescaled') return this.#ended(keeper, outcome)
+      if (outcome.kind !== 'rescaled') return this.#ended(keeper, head.start, outcome)
       observer?.rescaled?.(outcome.parallelism)
       // The same start goes on, in an incarnation of its own: names and attempts of the run before are never used again (rule 6).
       this.#interruptions.dropFailures()
@@ -179,8 +180,8 @@ export class JobCoordinator {
     return requestId(this.#options.environment.random.id())
   }
 
-  async #ended(keeper: HeadKeeper, outcome: JobOutcome): Promise<JobOutcome> {
-    await finishCommitsAfter(this.#options, keeper, outcome)
+  async #ended(keeper: HeadKeeper, start: Start, outcome: JobOutcome): Promise<JobOutcome> {
+    await finishCommitsAfter(this.#options, keeper, { start, outcome })
     return outcome
   }
 }
