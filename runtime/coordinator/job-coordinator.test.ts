@@ -5,7 +5,8 @@ import type { Manifest } from '../checkpoint/manifest.ts'
 import { MemoryLedger } from '../connectors/memory-ledger.ts'
 import type { ObjectKey } from '../storage/contract.ts'
 import { close, requestSavepoint, restorePointOf } from '../storage/head.ts'
-import { HeadKeeper } from '../storage/head-keeper.ts'
+import { HEAD_SETTLE_DEADLINE_MS, HeadKeeper } from '../storage/head-keeper.ts'
+import type { SavepointAnswer } from './coordinator-contract.ts'
 import { openDeadlineMs } from '../worker/subtask-builder.ts'
 
 import { Cluster } from '../../tests/support/coordinator-cluster.ts'
@@ -120,6 +121,41 @@ describe('a savepoint (rule 21, R20)', () => {
     expect(await cluster.ended(cluster.coordinator().run())).toEqual({ kind: 'finished' })
     expect((await cluster.head()).restoredFrom).toMatchObject({ manifest: { path: 'savepoint-1/_metadata' } })
     cluster.expectExact()
+  })
+
+  it('to stop with whose request lies in HEAD without an answer: it is asked for again until it is clear, and not answered as failed', async () => {
+    const cluster = new Cluster()
+    const coordinator = cluster.coordinator({ settings: { checkpointIntervalMs: undefined } })
+    const run = coordinator.run()
+    await cluster.pass(60_000, () => cluster.appended > 100)
+    const { heads } = cluster
+    const [swap, read] = [heads.swap.bind(heads), heads.read.bind(heads)]
+    heads.swap = async (version, bytes) => {
+      await swap(version, bytes)
+      heads.read = () => Promise.reject(new Error('slow'))
+      return { outcome: 'unclear', cause: new Error('no answer') }
+    }
+    // The job must not come to its end meanwhile.
+    const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>()
+    cluster.system = Object.assign(Object.create(cluster.ledger) as MemoryLedger, {
+      append: async (...args: Parameters<MemoryLedger['append']>) => (await mayGoOn, cluster.ledger.append(...args)),
+      preCommit: (name: string) => cluster.ledger.preCommit(name),
+      commit: (name: string) => cluster.ledger.commit(name),
+      abort: (name: string) => cluster.ledger.abort(name),
+      list: () => cluster.ledger.list(),
+    })
+    const answers: SavepointAnswer[] = []
+    const stopping = coordinator
+      .stop({ drain: false, request: requestId('halt') })
+      .then((answer) => answers.push(answer))
+    await cluster.pass(2 * HEAD_SETTLE_DEADLINE_MS)
+    expect(answers).toEqual([])
+    Object.assign(heads, { swap, read })
+    await cluster.pass(60_000, () => coordinator.checkpoints?.pending?.request === 'halt')
+    goOn()
+    expect(await cluster.ended(run)).toMatchObject({ kind: 'stopped' })
+    await stopping
+    expect(answers).toMatchObject([{ outcome: 'completed', manifest: { kind: 'savepoint' } }])
   })
 
   it('with drain: event time ends, and with all commits confirmed the job is finished', async () => {
