@@ -4,9 +4,10 @@ import { decodeManifest, encodeManifest, objectsOf } from '../checkpoint/manifes
 import type { Manifest } from '../checkpoint/manifest.ts'
 import { MemoryLedger } from '../connectors/memory-ledger.ts'
 import type { ObjectKey } from '../storage/contract.ts'
-import { close, requestSavepoint, restorePointOf } from '../storage/head.ts'
+import { close, raiseIncarnation, requestSavepoint, restorePointOf } from '../storage/head.ts'
 import { HEAD_SETTLE_DEADLINE_MS, HeadKeeper } from '../storage/head-keeper.ts'
 import type { SavepointAnswer } from './coordinator-contract.ts'
+import { headLookMs } from './head-watch.ts'
 import { openDeadlineMs } from '../worker/subtask-builder.ts'
 
 import { Cluster } from '../../tests/support/coordinator-cluster.ts'
@@ -248,6 +249,30 @@ describe('the ends of a job', () => {
     expect([cluster.slots.size, (await cluster.head()).unconfirmed]).toEqual([0, undefined])
     expect(await cluster.ended(cluster.coordinator().run())).toEqual({ kind: 'finished' })
     cluster.expectExact()
+  })
+
+  it.each<[string, (other: HeadKeeper) => Promise<unknown>, object]>([
+    ['closed by somebody else', (other) => other.amend(close), { kind: 'ended', head: { end: { kind: 'suspended' } } }],
+    [
+      'taken over by another coordinator',
+      (other) => other.begin((head) => raiseIncarnation(head!)),
+      { kind: 'fenced', head: { incarnation: 2 } },
+    ],
+  ])('%s, also while it writes nothing: it is looked for', async (_, change, outcome) => {
+    const cluster = new Cluster()
+    const coordinator = cluster.coordinator({ settings: { checkpointIntervalMs: undefined } })
+    cluster.system = Object.assign(Object.create(cluster.ledger) as MemoryLedger, {
+      append: () => new Promise<never>(() => undefined),
+      list: () => cluster.ledger.list(),
+    })
+    const run = coordinator.run()
+    await cluster.pass(60_000, () => coordinator.execution?.allRunning === true)
+    const read = cluster.heads.read.bind(cluster.heads)
+    cluster.heads.read = () => Promise.reject(new Error('for a moment'))
+    await cluster.pass(headLookMs)
+    cluster.heads.read = read
+    await change(await HeadKeeper.open(cluster.heads, cluster.environment))
+    expect(await cluster.ended(run, headLookMs)).toMatchObject(outcome)
   })
 
   it('of a later start are its own: a coordinator of an earlier one commits nothing of it, and deletes nothing (rule 23)', async () => {

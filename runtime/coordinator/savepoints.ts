@@ -5,8 +5,7 @@ import type { RequestId } from '../base/ids.ts'
 import type { CheckpointEvent } from '../checkpoint/core-contract.ts'
 import { failSavepoint, requestSavepoint } from '../storage/head.ts'
 import type { Head, ManifestRef, SavepointRequest } from '../storage/head-contract.ts'
-import type { HeadKeeper } from '../storage/head-keeper.ts'
-import type { Overtaken } from './commits.ts'
+import type { HeadKeeper, Overtaken } from '../storage/head-keeper.ts'
 import type { SavepointAnswer } from './coordinator-contract.ts'
 
 /** Who waits for an answer, by request. */
