@@ -150,7 +150,7 @@ export async function disposeCheckpoints(
   const ids = [...head.discarding, ...head.retained].filter(({ path }) => !kept.has(path)).map(({ id }) => id)
   if (ids.length === 0) return { outcome: 'nothing to do', head, ids }
   if (!apply) return { outcome: 'would do', head, ids }
-  await discardAllOfCancelled({ store: world.stores.objects, environment: world.environment }, keeper)
+  await discardAllOfCancelled({ store: world.stores.objects, environment: world.environment }, keeper, head.start)
   const after = await keeper.readBegun()
   if (after.discarding.length > 0)
     throw adminError('MR-A08', `Left: ${after.discarding.map(({ path }) => path).join(', ')}.`)

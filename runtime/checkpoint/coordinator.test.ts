@@ -161,6 +161,8 @@ class Play {
         return [{ type: 'savepointRequested', request: requestId(args[0]!), ...halt(args[1]) }]
       case 'checkpoint':
         return [{ type: 'checkpointRequested', request: args[0] === undefined ? undefined : requestId(args[0]) }]
+      case 'move':
+        return [{ type: 'checkpointRequested', request: undefined, halt: 'stop' }]
       case 'ack':
         return named(1).map((task) => {
           const said = speak(task)

@@ -327,7 +327,7 @@ class Machine implements CheckpointCoordinator {
     }
     this.#answer(pending.request, 'completed', pending.id, `in ${nowMs - pending.triggeredAtMs} ms`)
     // The job has ended with it, or goes on in new attempts; the shell takes the tasks down.
-    if (pending.halt !== undefined) this.#allRunning = false
+    if (pending.halt !== undefined) this.#onHaltOver()
   }
 
   #abort(reason: AbortReason, detail: string, nowMs: number): void {
@@ -343,13 +343,18 @@ class Machine implements CheckpointCoordinator {
     }
     this.#answer(pending.request, 'failed', pending.id, `${reason}: ${detail}`)
     if (pending.halt !== undefined) {
-      // Until they run again nothing could complete: what has halted acknowledges nothing.
-      this.#allRunning = false
+      this.#onHaltOver()
       this.#actions.push({ type: 'restartHalted', id: pending.id, detail: `${reason}: ${detail}` })
     }
     if (pending.kind === 'savepoint') return
     this.#finalFailures++
     if (countsAsFailure[reason]) this.#count(pending.id, `${reason}: ${detail}`)
+  }
+
+  /** Until all run again nothing could complete: what has halted acknowledges nothing. */
+  #onHaltOver(): void {
+    this.#allRunning = false
+    this.#requests.dropMoves()
   }
 
   /** Savepoints never count: one that fails leaves the job running (scenarios.md R20 b). */

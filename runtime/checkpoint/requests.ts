@@ -55,6 +55,11 @@ export class RequestQueue {
     return over
   }
 
+  /** Moves: stops that nobody waits for an answer of. All subtasks are about to begin again, outside of every worker that is leaving. */
+  dropMoves(): void {
+    this.#waiting = this.#waiting.filter(({ request, halt }) => request !== undefined || halt === undefined)
+  }
+
   get earliestDeadlineMs(): number | undefined {
     return this.#waiting.length === 0 ? undefined : Math.min(...this.#waiting.map((entry) => entry.deadlineMs))
   }

@@ -56,7 +56,7 @@ describe('beginning (rules 2 and 28)', () => {
       4,
       'begun: start 4, incarnation 2, from empty, end none',
     ],
-    ['a start lower than that of HEAD', (head) => head, 2, 'ended: start 3, incarnation 1, from empty, end none'],
+    ['a start lower than that of HEAD', (head) => head, 2, 'stale: start 3, incarnation 1, from empty, end none'],
   ]
   for (const [what, change, wanted, expected] of cases) {
     it(`${what}: ${expected}`, async () => {

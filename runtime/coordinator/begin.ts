@@ -7,6 +7,7 @@ import type { Head, ManifestRef, RestorePoint } from '../storage/head-contract.t
 import type { HeadKeeper } from '../storage/head-keeper.ts'
 import { isAbsoluteKey } from '../storage/paths.ts'
 import { decideStart } from '../storage/start-decision.ts'
+import type { StartDecision } from '../storage/start-decision.ts'
 import type { JobCoordinatorOptions } from './coordinator-contract.ts'
 import { coordinatorError } from './errors.ts'
 import { readUnlessLost } from './lost-head.ts'
@@ -16,8 +17,10 @@ import type { CheckSources, CheckedRestorePoint } from './restore-check.ts'
 export type BeginOutcome =
   /** `resumed`: this start was begun before, and what ran then may run on. */
   | { readonly outcome: 'begun'; readonly head: Head; readonly resumed: boolean }
-  /** This start has ended, or a later one has begun: run nothing. */
+  /** This start has ended: run nothing. */
   | { readonly outcome: 'ended'; readonly head: Head }
+  /** A later start has begun: run nothing, and leave to it what HEAD permits and retains. */
+  | { readonly outcome: 'stale'; readonly head: Head }
   /** Another coordinator raised the incarnation at the same moment. */
   | { readonly outcome: 'fenced'; readonly head: Head }
 
@@ -38,17 +41,15 @@ export async function beginJob(options: BeginOptions): Promise<BeginOutcome> {
     from !== undefined && beginsAnew(found, start, from) ? await checkRestorePoint(options, from) : undefined
   const { maxParallelism } = graph
   const parallelism = Math.max(...graph.vertices.map((vertex) => vertex.parallelism))
-  let resumed = false
+  let decision: StartDecision | undefined
   const answer = await keeper.begin((head) => {
-    resumed = false
     if (head !== undefined && head.job !== job)
       throw coordinatorError('MR-O17', `HEAD is of ${head.job}, this is ${job}.`)
-    const decision = decideStart(head, { start, from: from?.path })
+    decision = decideStart(head, { start, from: from?.path })
     switch (decision.kind) {
       case 'first':
         return newJob({ job, start: decision.start, parallelism, maxParallelism, ...restoredFrom(from, checked) })
       case 'resume':
-        resumed = true
         return raiseIncarnation(head!)
       case 'next': {
         if (from !== undefined) refuseAt(head!, from)
@@ -73,9 +74,9 @@ export async function beginJob(options: BeginOptions): Promise<BeginOutcome> {
         return decision satisfies never
     }
   })
-  if (answer.outcome === 'won') return { outcome: 'begun', head: answer.head, resumed }
+  if (answer.outcome === 'won') return { outcome: 'begun', head: answer.head, resumed: decision?.kind === 'resume' }
   if (answer.outcome === 'overtaken') return { outcome: 'fenced', head: answer.head }
-  return { outcome: 'ended', head: answer.head! }
+  return { outcome: decision?.kind === 'stale' ? 'stale' : 'ended', head: answer.head! }
 }
 
 function beginsAnew(head: Head | undefined, start: Start | undefined, from: ManifestRef): boolean {

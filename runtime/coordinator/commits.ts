@@ -14,7 +14,7 @@ import { commitWithRetry, isCommitRefused } from '../operators/commit-with-retry
 import type { FileSystem } from '../storage/contract.ts'
 import { confirmCommits, confirmCommitsOf } from '../storage/head.ts'
 import type { Head, ManifestRef } from '../storage/head-contract.ts'
-import type { HeadKeeper, UpdateAnswer } from '../storage/head-keeper.ts'
+import type { HeadKeeper, Overtaken } from '../storage/head-keeper.ts'
 import { parseTransactionName } from '../storage/paths.ts'
 import { coordinatorError } from './errors.ts'
 import type { Execution } from './execution.ts'
@@ -25,9 +25,6 @@ const confirmPauseMs = 5_000
 
 /** Above every id. */
 const everyCheckpoint = Number.MAX_SAFE_INTEGER as CheckpointId
-
-/** HEAD is not ours any more: another incarnation's, or ended by somebody else. */
-export type Overtaken = Exclude<UpdateAnswer, { readonly outcome: 'won' }>
 
 export interface CommitsOptions {
   readonly graph: JobGraph

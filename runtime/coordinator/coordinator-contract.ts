@@ -108,5 +108,5 @@ export type JobOutcome =
   | { readonly kind: 'failed'; readonly reason: string }
   /** Another coordinator owns the job. */
   | { readonly kind: 'fenced'; readonly head: Head }
-  /** Somebody else ended this start, before or while it ran; permitted commits were carried out. */
+  /** Somebody else ended this start, before or while it ran. HEAD at this very start: permitted commits were carried out. At a later one: they are its own. */
   | { readonly kind: 'ended'; readonly head: Head }

@@ -4,7 +4,17 @@ import { checkpointId, incarnation, jobId, start } from '../base/ids.ts'
 import { encodeManifest, fromCollected } from '../checkpoint/manifest.ts'
 import { graphOf } from '../checkpoint/test-graph.ts'
 import { collectedOf, subtaskSnapshot } from '../checkpoint/test-snapshots.ts'
-import { addPin, cancel, completeCheckpoint, discardCancelled, fail, newJob, reserveIds } from '../storage/head.ts'
+import {
+  addPin,
+  beginStart,
+  cancel,
+  completeCheckpoint,
+  discardCancelled,
+  fail,
+  newJob,
+  reserveIds,
+  restorePointOf,
+} from '../storage/head.ts'
 import type { Head, ManifestRef } from '../storage/head-contract.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
 import { MemoryHeadStore, MemoryObjectStore } from '../storage/memory-store.ts'
@@ -57,16 +67,33 @@ async function subject(change: (head: Head) => Head, onCancellation: 'retain' | 
   })
   const graph = graphWith(onCancellation)
   const discard = async () => {
-    await discardAfterCancel({ graph, store, environment }, await HeadKeeper.open(heads, environment))
+    await discardAfterCancel({ graph, store, environment }, await HeadKeeper.open(heads, environment), start(1))
     const head = (await keeper.read())!
     return { retained: head.retained.map(({ id }) => id), discarding: head.discarding.map(({ id }) => id) }
   }
   const endAfter = () =>
-    finishCommitsAfter({ graph, store, environment } as unknown as JobCoordinatorOptions, keeper, { kind: 'cancelled' })
-  return { discard, endAfter, store, environment }
+    finishCommitsAfter({ graph, store, environment } as unknown as JobCoordinatorOptions, keeper, {
+      start: start(1),
+      outcome: { kind: 'cancelled' },
+    })
+  return { discard, endAfter, keeper, store, environment }
 }
 
 const cancelled = (head: Head): Head => cancel(head, { deleted: false })
+
+/** What a later start has made of HEAD before the coordinator of this one looks at it. */
+const laterStart = (head: Head): Head => ({
+  ...cancelled(
+    beginStart(head, {
+      start: start(2),
+      restoredFrom: restorePointOf(head),
+      commitsPending: false,
+      parallelism: 1,
+      maxParallelism: 8,
+    }),
+  ),
+  incarnation: head.incarnation,
+})
 
 describe('the checkpoints of a cancelled job', () => {
   it('are deleted with their data where the job says so; its savepoints stay', async () => {
@@ -84,6 +111,18 @@ describe('the checkpoints of a cancelled job', () => {
     expect(await discard()).toEqual({ retained: [5, 6], discarding: [] })
     expect(store.size).toBe(6)
   })
+
+  it.each([false, true])(
+    'stay, and its commits too, when it is a later start that was cancelled: with commits %s',
+    async (commits) => {
+      const { discard, endAfter, keeper, store } = await subject(laterStart, 'delete', commits)
+      const before = await keeper.readBegun()
+      expect(await discard()).toEqual({ retained: [5, 6], discarding: [] })
+      await endAfter()
+      expect(await keeper.readBegun()).toEqual(before)
+      expect([before.unconfirmed?.id, store.size]).toEqual([commits ? 6 : undefined, 6])
+    },
+  )
 
   it('stay where they are pinned', async () => {
     const { discard, store } = await subject((head) =>

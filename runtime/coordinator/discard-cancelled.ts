@@ -1,6 +1,7 @@
 // `onCancellation: 'delete'`: the checkpoints of a cancelled job are taken away once everything permitted is committed.
 
 import { InvariantError } from '../base/errors.ts'
+import type { Start } from '../base/ids.ts'
 import { decodeManifest, objectsOf } from '../checkpoint/manifest.ts'
 import type { ObjectKey } from '../storage/contract.ts'
 import { withinCleanup } from './cleanup.ts'
@@ -16,11 +17,12 @@ import { readManifest } from './restore.ts'
 export async function discardAfterCancel(
   options: Pick<JobCoordinatorOptions, 'graph' | 'store' | 'environment'>,
   keeper: HeadKeeper,
+  start: Start,
 ): Promise<void> {
   const { graph, environment } = options
   if (graph.settings.onCancellation !== 'delete') return
   try {
-    await discardAllOfCancelled(options, keeper)
+    await discardAllOfCancelled(options, keeper, start)
   } catch (error) {
     if (error instanceof InvariantError) throw error
     environment.log('warn', 'the checkpoints of the cancelled job were not all deleted; the next command tries again', {
@@ -31,16 +33,18 @@ export async function discardAfterCancel(
 
 /**
  * Two swaps with the deletion between them, as for any dropped checkpoint (rule 7): a crash anywhere leaves in HEAD what remains to be
- * done, and whoever runs the ended job again does it. What could not be deleted stays in `discarding`. Does nothing for any other end.
+ * done, and whoever runs the ended job again does it. What could not be deleted stays in `discarding`. Does nothing for any other end, nor
+ * for a start behind `start`: what that one retains is its own settings' to keep or to delete.
  */
 export async function discardAllOfCancelled(
   options: Pick<JobCoordinatorOptions, 'store' | 'environment'>,
   keeper: HeadKeeper,
+  start: Start,
 ): Promise<void> {
   const { store, environment } = options
-  if (!hasSome(await keeper.readBegun())) return
-  const head = await keeper.amend(discardCancelled)
-  if (!hasSome(head)) return
+  if (!hasSome(await keeper.readBegun(), start)) return
+  const head = await keeper.amend((newest) => (newest.start === start ? discardCancelled(newest) : newest))
+  if (!hasSome(head, start)) return
   const deleting = discardFiles({
     head,
     store,
@@ -52,8 +56,10 @@ export async function discardAllOfCancelled(
   if (gone.length > 0) await keeper.amend((newest) => discarded(newest, gone))
 }
 
-function hasSome({ end, unconfirmed, retained, discarding }: Head): boolean {
-  return end.kind === 'cancelled' && unconfirmed === undefined && retained.length + discarding.length > 0
+function hasSome(head: Head, start: Start): boolean {
+  const { end, unconfirmed, retained, discarding } = head
+  if (head.start !== start || end.kind !== 'cancelled') return false
+  return unconfirmed === undefined && retained.length + discarding.length > 0
 }
 
 async function pinnedObjects(

@@ -2,7 +2,7 @@
 
 import type { Clock } from '../base/environment.ts'
 import type { ManifestRef } from '../storage/head-contract.ts'
-import type { Overtaken } from './commits.ts'
+import type { Overtaken } from '../storage/head-keeper.ts'
 import type { Failure } from './execution.ts'
 
 export type Interruption =

@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { InvariantError } from '../base/errors.ts'
+import { pause } from '../base/deadline.ts'
 import { requestId } from '../base/ids.ts'
 import type { SlotId } from '../base/ids.ts'
 import { decodeHead } from '../storage/head-format.ts'
+import type { SavepointAnswer } from './coordinator-contract.ts'
 import { Cluster, perSplit, splits } from '../../tests/support/coordinator-cluster.ts'
 
 describe('a job that runs on in other slots', () => {
@@ -42,6 +44,28 @@ describe('a job that runs on in other slots', () => {
     ])
     expect(await cluster.ended(run)).toEqual({ kind: 'finished' })
     cluster.expectExact()
+  })
+
+  it('stops when that was asked for just as the rescale had its swap: the run at the new size is asked, and whoever asked hears of it', async () => {
+    const cluster = new Cluster()
+    const coordinator = cluster.coordinator()
+    const run = coordinator.run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 2)
+    const swap = cluster.heads.swap.bind(cluster.heads)
+    let stopped: Promise<SavepointAnswer> | undefined
+    cluster.heads.swap = async (version, bytes) => {
+      const { rescaledTo, savepointRequests } = decodeHead(bytes, 'a swap')
+      const isRescale = rescaledTo === 3 && stopped === undefined
+      if (isRescale) stopped = coordinator.stop({ drain: false, request: requestId('halt') })
+      // The stop is in HEAD only when the run before has been left.
+      const asksToStop = rescaledTo === 3 && savepointRequests.length > 0
+      await pause(cluster.environment.clock, asksToStop || isRescale ? 20 : 0)
+      return swap(version, bytes)
+    }
+    expect(await cluster.answerOf(coordinator.rescale(3, requestId('bigger')))).toMatchObject({ outcome: 'completed' })
+    expect(await cluster.answerOf(stopped!)).toMatchObject({ outcome: 'completed', manifest: { kind: 'savepoint' } })
+    expect(await cluster.ended(run)).toMatchObject({ kind: 'stopped' })
+    expect((await cluster.head()).savepointResults).toMatchObject([{ request: 'bigger' }, { request: 'halt' }])
   })
 
   it('keeps the size that it was rescaled to under the next coordinator, and begins the next start at its own', async () => {
@@ -91,6 +115,8 @@ describe('a job that runs on in other slots', () => {
     const run = coordinator.run()
     await cluster.pass(60_000, () => cluster.checkpoints === 2)
     const before = [...cluster.slots.keys()]
+    coordinator.move()
+    // Another worker begins to leave: it is left by the same stop.
     coordinator.move()
     await cluster.pass(60_000, () => cluster.slots.size === 2 && !before.some((slot) => cluster.slots.has(slot)))
     expect(await cluster.ended(run)).toEqual({ kind: 'finished' })

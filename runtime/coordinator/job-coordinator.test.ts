@@ -4,8 +4,10 @@ import { decodeManifest, encodeManifest, objectsOf } from '../checkpoint/manifes
 import type { Manifest } from '../checkpoint/manifest.ts'
 import { MemoryLedger } from '../connectors/memory-ledger.ts'
 import type { ObjectKey } from '../storage/contract.ts'
-import { close, requestSavepoint, restorePointOf } from '../storage/head.ts'
-import { HeadKeeper } from '../storage/head-keeper.ts'
+import { close, raiseIncarnation, requestSavepoint, restorePointOf } from '../storage/head.ts'
+import { HEAD_SETTLE_DEADLINE_MS, HeadKeeper } from '../storage/head-keeper.ts'
+import type { SavepointAnswer } from './coordinator-contract.ts'
+import { headLookMs } from './head-watch.ts'
 import { openDeadlineMs } from '../worker/subtask-builder.ts'
 
 import { Cluster } from '../../tests/support/coordinator-cluster.ts'
@@ -122,6 +124,41 @@ describe('a savepoint (rule 21, R20)', () => {
     cluster.expectExact()
   })
 
+  it('to stop with whose request lies in HEAD without an answer: it is asked for again until it is clear, and not answered as failed', async () => {
+    const cluster = new Cluster()
+    const coordinator = cluster.coordinator({ settings: { checkpointIntervalMs: undefined } })
+    const run = coordinator.run()
+    await cluster.pass(60_000, () => cluster.appended > 100)
+    const { heads } = cluster
+    const [swap, read] = [heads.swap.bind(heads), heads.read.bind(heads)]
+    heads.swap = async (version, bytes) => {
+      await swap(version, bytes)
+      heads.read = () => Promise.reject(new Error('slow'))
+      return { outcome: 'unclear', cause: new Error('no answer') }
+    }
+    // The job must not come to its end meanwhile.
+    const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>()
+    cluster.system = Object.assign(Object.create(cluster.ledger) as MemoryLedger, {
+      append: async (...args: Parameters<MemoryLedger['append']>) => (await mayGoOn, cluster.ledger.append(...args)),
+      preCommit: (name: string) => cluster.ledger.preCommit(name),
+      commit: (name: string) => cluster.ledger.commit(name),
+      abort: (name: string) => cluster.ledger.abort(name),
+      list: () => cluster.ledger.list(),
+    })
+    const answers: SavepointAnswer[] = []
+    const stopping = coordinator
+      .stop({ drain: false, request: requestId('halt') })
+      .then((answer) => answers.push(answer))
+    await cluster.pass(2 * HEAD_SETTLE_DEADLINE_MS)
+    expect(answers).toEqual([])
+    Object.assign(heads, { swap, read })
+    await cluster.pass(60_000, () => coordinator.checkpoints?.pending?.request === 'halt')
+    goOn()
+    expect(await cluster.ended(run)).toMatchObject({ kind: 'stopped' })
+    await stopping
+    expect(answers).toMatchObject([{ outcome: 'completed', manifest: { kind: 'savepoint' } }])
+  })
+
   it('with drain: event time ends, and with all commits confirmed the job is finished', async () => {
     const cluster = new Cluster()
     const coordinator = cluster.coordinator()
@@ -212,6 +249,63 @@ describe('the ends of a job', () => {
     expect([cluster.slots.size, (await cluster.head()).unconfirmed]).toEqual([0, undefined])
     expect(await cluster.ended(cluster.coordinator().run())).toEqual({ kind: 'finished' })
     cluster.expectExact()
+  })
+
+  it.each<[string, (other: HeadKeeper) => Promise<unknown>, object]>([
+    ['closed by somebody else', (other) => other.amend(close), { kind: 'ended', head: { end: { kind: 'suspended' } } }],
+    [
+      'taken over by another coordinator',
+      (other) => other.begin((head) => raiseIncarnation(head!)),
+      { kind: 'fenced', head: { incarnation: 2 } },
+    ],
+  ])('%s, also while it writes nothing: it is looked for', async (_, change, outcome) => {
+    const cluster = new Cluster()
+    const coordinator = cluster.coordinator({ settings: { checkpointIntervalMs: undefined } })
+    cluster.system = Object.assign(Object.create(cluster.ledger) as MemoryLedger, {
+      append: () => new Promise<never>(() => undefined),
+      list: () => cluster.ledger.list(),
+    })
+    const run = coordinator.run()
+    await cluster.pass(60_000, () => coordinator.execution?.allRunning === true)
+    const read = cluster.heads.read.bind(cluster.heads)
+    cluster.heads.read = () => Promise.reject(new Error('for a moment'))
+    await cluster.pass(headLookMs)
+    cluster.heads.read = read
+    await change(await HeadKeeper.open(cluster.heads, cluster.environment))
+    expect(await cluster.ended(run, headLookMs)).toMatchObject(outcome)
+  })
+
+  it('of a later start are its own: a coordinator of an earlier one commits nothing of it, and deletes nothing (rule 23)', async () => {
+    const cluster = new Cluster()
+    const settings = { onCancellation: 'delete' } as const
+    const first = cluster.coordinator({ start: 1, settings })
+    const ended = first.run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 2)
+    first.suspend()
+    await cluster.ended(ended)
+    let mayCommit = false
+    cluster.system = Object.assign(Object.create(cluster.ledger) as MemoryLedger, {
+      append: (...args: Parameters<MemoryLedger['append']>) => cluster.ledger.append(...args),
+      preCommit: (name: string) => cluster.ledger.preCommit(name),
+      abort: (name: string) => cluster.ledger.abort(name),
+      list: () => cluster.ledger.list(),
+      commit: (name: string) => (mayCommit ? cluster.ledger.commit(name) : new Promise<never>(() => undefined)),
+    })
+    const second = cluster.coordinator({ start: 2 })
+    const run = second.run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 4)
+    const before = await cluster.head()
+    expect(before.unconfirmed).toBeDefined()
+    mayCommit = true
+    const stale = () => cluster.ended(cluster.coordinator({ start: 1, settings }).run())
+    expect(await stale()).toMatchObject({ kind: 'ended', head: { start: 2, end: { kind: 'none' } } })
+    expect((await cluster.head()).unconfirmed).toEqual(before.unconfirmed)
+    second.cancel()
+    expect(await cluster.ended(run)).toEqual({ kind: 'cancelled' })
+    const { retained } = await cluster.head()
+    expect(retained).not.toEqual([])
+    expect(await stale()).toMatchObject({ kind: 'ended', head: { start: 2, end: { kind: 'cancelled' } } })
+    expect((await cluster.head()).retained).toEqual(retained)
   })
 
   it('whatever its split enumerators do as they close: restarts succeed, and its slots are ended with it', async () => {

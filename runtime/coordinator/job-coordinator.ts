@@ -7,8 +7,9 @@
 // Whatever the end but fenced: the tasks are ended first, and then what HEAD permits is committed without them (rules 2, 5).
 
 import type { CheckpointCoordinator } from '../checkpoint/coordinator.ts'
+import { MillraceError } from '../base/errors.ts'
 import { requestId } from '../base/ids.ts'
-import type { RequestId } from '../base/ids.ts'
+import type { RequestId, Start } from '../base/ids.ts'
 import type { JobGraph } from '../job/contract.ts'
 import type { Head, SavepointRequest } from '../storage/head-contract.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
@@ -29,6 +30,8 @@ export class JobCoordinator {
   readonly #interruptions = new Interruptions()
   readonly #waiting: WaitingForSavepoints = new Map()
   #run: JobRun | undefined
+  /** Settles when `#run` is another one, or the job has ended. */
+  #handedOver = Promise.withResolvers<void>()
 
   constructor(options: JobCoordinatorOptions) {
     this.#options = options
@@ -42,6 +45,7 @@ export class JobCoordinator {
       return outcome
     } finally {
       endWaiting(this.#waiting, 'the job has ended')
+      this.#handedOver.resolve()
       await this.#options.slots.close?.()
     }
   }
@@ -56,12 +60,13 @@ export class JobCoordinator {
         await finishCommits(this.#options, keeper, begun.head)
         return { kind: 'ended', head: begun.head }
       }
+      if (begun.outcome === 'stale') return { kind: 'ended', head: begun.head }
       if (begun.outcome === 'fenced') return { kind: 'fenced', head: begun.head }
       const { head } = begun
       // What the run before this one, at another size, has left was ended by it: nobody is waited for.
       const resumed = begun.resumed && !rescaled
       const block = await keeper.reserveIds(idBlockSize)
-      if (block.outcome !== 'won') return this.#ended(keeper, overtakenOutcome(block))
+      if (block.outcome !== 'won') return this.#ended(keeper, head.start, overtakenOutcome(block))
       const options = { ...this.#options, graph: this.#graphFor(head) }
       this.#run = new JobRun({
         options,
@@ -72,9 +77,11 @@ export class JobCoordinator {
         interruptions: this.#interruptions,
         waiting: this.#waiting,
       })
+      this.#handedOver.resolve()
+      this.#handedOver = Promise.withResolvers()
       observer?.began?.(head, head.restoredFrom)
       const outcome = await this.#run.toItsEnd()
-      if (outcome.kind !== 'rescaled') return this.#ended(keeper, outcome)
+      if (outcome.kind !== 'rescaled') return this.#ended(keeper, head.start, outcome)
       observer?.rescaled?.(outcome.parallelism)
       // The same start goes on, in an incarnation of its own: names and attempts of the run before are never used again (rule 6).
       this.#interruptions.dropFailures()
@@ -107,7 +114,7 @@ export class JobCoordinator {
 
   /**
    * A savepoint; the job runs on. `request` names it: asked for again, by whomever and after a restart of the coordinator too, it is
-   * answered as the first time. Default: one of its own. Rejects when HEAD cannot be written.
+   * answered as the first time. Default: one of its own. Rejects when HEAD takes it surely not (MR-S13, MR-S16).
    */
   savepoint(request?: RequestId): Promise<SavepointAnswer> {
     return this.#ask({ request: request ?? this.#newRequest(), mode: 'savepoint' })
@@ -153,11 +160,22 @@ export class JobCoordinator {
     return this.#run?.parts.core
   }
 
+  /** For as long as it takes: what HEAD may hold will be carried out, so that nobody may hear that it has failed. */
   async #ask(asked: SavepointRequest, refuse?: () => string | undefined): Promise<SavepointAnswer> {
-    const savepoints = this.#run?.parts.savepoints
-    return savepoints === undefined
-      ? { outcome: 'failed', detail: 'the job does not run yet' }
-      : savepoints.ask(asked, refuse)
+    for (;;) {
+      const run = this.#run
+      if (run === undefined) return { outcome: 'failed', detail: 'the job does not run yet' }
+      const handedOver = this.#handedOver.promise
+      try {
+        const answer = await run.parts.savepoints.ask(asked, refuse)
+        if (answer !== undefined) return answer
+        await handedOver
+        if (this.#run === run) return { outcome: 'ended', detail: 'the job has ended' }
+      } catch (error) {
+        // The keeper has tried for a minute: this loop does not spin.
+        if (!isUnclear(error)) throw error
+      }
+    }
   }
 
   #refuseRescale(parallelism: number): string | undefined {
@@ -179,8 +197,12 @@ export class JobCoordinator {
     return requestId(this.#options.environment.random.id())
   }
 
-  async #ended(keeper: HeadKeeper, outcome: JobOutcome): Promise<JobOutcome> {
-    await finishCommitsAfter(this.#options, keeper, outcome)
+  async #ended(keeper: HeadKeeper, start: Start, outcome: JobOutcome): Promise<JobOutcome> {
+    await finishCommitsAfter(this.#options, keeper, { start, outcome })
     return outcome
   }
+}
+
+function isUnclear(error: unknown): boolean {
+  return error instanceof MillraceError && error.code === 'MR-S12'
 }

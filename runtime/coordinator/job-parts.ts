@@ -8,18 +8,18 @@ import { topologyOf } from '../checkpoint/topology.ts'
 import type { FromSlot } from '../control/contract.ts'
 import { serializeError } from '../control/serialized-error.ts'
 import type { Head } from '../storage/head-contract.ts'
-import type { HeadKeeper } from '../storage/head-keeper.ts'
+import type { HeadKeeper, Overtaken } from '../storage/head-keeper.ts'
 import { ReservedIds } from './checkpoint-ids.ts'
 import { Checkpointing } from './checkpointing.ts'
 import type { CompletedSnapshot } from './coordinator-contract.ts'
 import { Cleanup } from './cleanup.ts'
 import { Commits } from './commits.ts'
-import type { Overtaken } from './commits.ts'
 import type { JobCoordinatorOptions } from './coordinator-contract.ts'
 import { Enumerators } from './enumerators.ts'
 import { coordinatorError } from './errors.ts'
 import { Execution } from './execution.ts'
 import type { Failure } from './execution.ts'
+import { HeadWatch } from './head-watch.ts'
 import type { Interruptions } from './interruptions.ts'
 import { placeTasks } from './placement.ts'
 import type { Placement } from './placement.ts'
@@ -45,6 +45,7 @@ export interface Parts {
   readonly checkpointing: Checkpointing
   readonly savepoints: Savepoints
   readonly cleanup: Cleanup
+  readonly headWatch: HeadWatch
   readonly restartsBefore: number
   readonly newestId: () => CheckpointId
   /** The restore point of the last restart; undefined: empty. */
@@ -181,6 +182,7 @@ export function assembleParts({ options, keeper, head, block, interruptions, wai
     checkpointing,
     savepoints,
     cleanup,
+    headWatch: new HeadWatch({ keeper, environment, onOvertaken, onBroken }),
     restartsBefore: head.restarts,
     restoredFrom: undefined,
     restoredFromOf: new Map(),
@@ -190,6 +192,7 @@ export function assembleParts({ options, keeper, head, block, interruptions, wai
 }
 
 export async function takeDownParts(parts: Parts): Promise<void> {
+  parts.headWatch.close()
   parts.savepoints.close('the job has ended')
   parts.checkpointing.close()
   parts.enumerators.close()

@@ -9,11 +9,10 @@ import { isCommitRefused } from '../operators/commit-with-retry.ts'
 import type { JobGraph } from '../job/contract.ts'
 import { cancel, close, countRestart, deploySlots, fail, finish } from '../storage/head.ts'
 import type { Head } from '../storage/head-contract.ts'
-import type { HeadKeeper } from '../storage/head-keeper.ts'
+import type { HeadKeeper, Overtaken } from '../storage/head-keeper.ts'
 import { objectsOfCollected } from './checkpointing.ts'
 import type { CompletedSnapshot } from './coordinator-contract.ts'
 import { askingForCommit } from './commits.ts'
-import type { Overtaken } from './commits.ts'
 import type { JobCoordinatorOptions, JobOutcome } from './coordinator-contract.ts'
 import { deploymentsOf } from './deployment.ts'
 import { coordinatorError } from './errors.ts'
@@ -121,6 +120,7 @@ export class JobRun {
       environment.random,
       this.parts.restartsBefore,
     )
+    this.parts.headWatch.start()
     this.parts.savepoints.resume(this.#head)
     let scope = await this.#adopt()
     for (;;) {

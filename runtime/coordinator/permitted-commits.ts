@@ -1,6 +1,8 @@
-// Rules 2 and 5: an ended start runs nothing; it finishes the commits that HEAD permits, as nobody may be there to do it later.
+// Rules 2 and 5: an ended start runs nothing; it finishes the commits that HEAD permits, as nobody may be there to do it later. Only while
+// HEAD is at that start: what a later one permits may lie in a system that this revision's sinks do not write to, and would count as committed.
 
 import { InvariantError } from '../base/errors.ts'
+import type { Start } from '../base/ids.ts'
 import { drainedStopOf, finish } from '../storage/head.ts'
 import type { Head, ManifestRef } from '../storage/head-contract.ts'
 import type { HeadKeeper } from '../storage/head-keeper.ts'
@@ -19,7 +21,7 @@ export async function finishCommits(options: JobCoordinatorOptions, keeper: Head
   } catch (error) {
     throw askingForCommit('MR-O28', error)
   }
-  await discardAfterCancel(options, keeper)
+  await discardAfterCancel(options, keeper, head.start)
 }
 
 /** A job that was drained has finished then. */
@@ -57,11 +59,12 @@ function finishDrained(head: Head): Head {
 export async function finishCommitsAfter(
   options: JobCoordinatorOptions,
   keeper: HeadKeeper,
-  outcome: JobOutcome,
+  { start, outcome }: { readonly start: Start; readonly outcome: JobOutcome },
 ): Promise<void> {
   if (outcome.kind === 'finished' || outcome.kind === 'fenced') return
   try {
-    await finishCommits(options, keeper, (await keeper.read())!)
+    const head = await keeper.readBegun()
+    if (head.start === start) await finishCommits(options, keeper, head)
   } catch (error) {
     if (error instanceof InvariantError) throw error
     options.environment.log('error', 'permitted commits are left in HEAD', {

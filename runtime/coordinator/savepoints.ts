@@ -5,8 +5,7 @@ import type { RequestId } from '../base/ids.ts'
 import type { CheckpointEvent } from '../checkpoint/core-contract.ts'
 import { failSavepoint, requestSavepoint } from '../storage/head.ts'
 import type { Head, ManifestRef, SavepointRequest } from '../storage/head-contract.ts'
-import type { HeadKeeper } from '../storage/head-keeper.ts'
-import type { Overtaken } from './commits.ts'
+import type { HeadKeeper, Overtaken } from '../storage/head-keeper.ts'
 import type { SavepointAnswer } from './coordinator-contract.ts'
 
 /** Who waits for an answer, by request. */
@@ -24,8 +23,8 @@ export interface SavepointsOptions {
 export class Savepoints {
   readonly #options: SavepointsOptions
   readonly #waiting: WaitingForSavepoints
-  /** What is answered from now on. */
-  #closed: Extract<SavepointAnswer, { readonly outcome: 'ended' | 'failed' }> | undefined
+  /** What is answered from now on; undefined in it: the next run has to be asked. */
+  #closed: { readonly answer: SavepointAnswer | undefined } | undefined
 
   constructor(options: SavepointsOptions) {
     this.#options = options
@@ -37,9 +36,16 @@ export class Savepoints {
     for (const asked of head.savepointRequests) this.#trigger(asked)
   }
 
-  /** The same request again gets the same answer; `refuse` says why a new one cannot be, and nothing is written then. Rejects with MR-S13 when too many wait, or when HEAD stays unclear. */
-  async ask(asked: SavepointRequest, refuse: () => string | undefined = () => undefined): Promise<SavepointAnswer> {
-    if (this.#closed !== undefined) return this.#closed
+  /**
+   * The same request again gets the same answer; `refuse` says why a new one cannot be, and nothing is written then. undefined: this run goes
+   * on as another one, which has to be asked. Rejects with MR-S13 when too many wait, and with MR-S12 when HEAD stays unclear: it may have the
+   * request, or yet get it.
+   */
+  async ask(
+    asked: SavepointRequest,
+    refuse: () => string | undefined = () => undefined,
+  ): Promise<SavepointAnswer | undefined> {
+    if (this.#closed !== undefined) return this.#closed.answer
     // A savepoint to stop with may have completed since: the end that it wrote is known here only a moment later.
     const hasEnded = (head: Head): boolean => head.end.kind !== 'none'
     const { keeper } = this.#options
@@ -55,8 +61,8 @@ export class Savepoints {
     if (known !== undefined) return known
     if (hasEnded(answer.head)) return { outcome: 'ended', detail: 'the job has ended' }
     return new Promise((resolve) => {
-      // HEAD has it all the same: the run after this one may have read that before, and is asked again.
-      if (this.#closed !== undefined) return resolve(this.#closed)
+      // HEAD has it all the same. The run after this one may have begun from what it read before: it learns of this by being asked.
+      if (this.#closed !== undefined) return resolve(this.#closed.answer)
       this.#waiting.set(asked.request, [...(this.#waiting.get(asked.request) ?? []), resolve])
       this.#trigger(asked)
     })
@@ -85,13 +91,14 @@ export class Savepoints {
 
   /** The job has ended here: nothing more is asked for, and nobody waits in vain. Nothing changes after `goOn`. */
   close(why: string): void {
-    this.#closed ??= { outcome: 'ended', detail: why }
-    if (this.#closed.outcome === 'ended') endWaiting(this.#waiting, this.#closed.detail)
+    if (this.#closed !== undefined) return
+    this.#closed = { answer: { outcome: 'ended', detail: why } }
+    endWaiting(this.#waiting, why)
   }
 
   /** The same start goes on in another run, which takes up what HEAD says and answers whoever waits. */
   goOn(): void {
-    this.#closed ??= { outcome: 'failed', detail: 'the job changes its size just now; ask again' }
+    this.#closed ??= { answer: undefined }
   }
 
   #trigger({ request, mode }: SavepointRequest): void {

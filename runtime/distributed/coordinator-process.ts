@@ -1,6 +1,6 @@
 // A coordinator's process, put together: its config, its stores, its control connection to NATS, its workers, its REST, and the job.
 
-import { pause, within } from '../base/deadline.ts'
+import { pause } from '../base/deadline.ts'
 import type { Environment } from '../base/environment.ts'
 import { MillraceError } from '../base/errors.ts'
 import type { CoordinatorObserver, JobOutcome, RestoreRequest } from '../coordinator/coordinator-contract.ts'
@@ -31,7 +31,7 @@ import { afterBackOff } from './after-back-off.ts'
 import { AwaitedServices } from './awaited-services.ts'
 import { buildOf } from './build-identity.ts'
 import { graphOf } from './job-graph.ts'
-import { distributedError } from './errors.ts'
+import { lastKnown } from './last-known.ts'
 import { listenForWorkers } from './platform/worker-listener.ts'
 import type { WorkerListener } from './platform/worker-listener.ts'
 import { isLoopback, parseAddress, readSecret } from './process-config.ts'
@@ -42,8 +42,6 @@ const dismissMs = 5_000
 const lookMs = 20
 /** From the beginning of the job to the first write of its history. */
 const historyAfterMs = 1_000
-/** How long a question by REST waits for HEAD. */
-const headDeadlineMs = 2_000
 /** Whoever asked for the end by REST must find it there. */
 const restStaysMs = 2_000
 /** As a person is told of them. */
@@ -340,20 +338,6 @@ class CoordinatorProcess {
 /** An address of this machine alone is listened at alone; any other, such as a Service's, is not one of ours: undefined, all of them. */
 function ownHost(host: string): string | undefined {
   return isLoopback(host) ? host : undefined
-}
-
-/** Status must not wait for a store that is away: what HEAD said last is told then, and HEAD itself decides whatever is asked for. */
-function lastKnown(read: () => Promise<Head>, clock: Environment['clock']): () => Promise<Head> {
-  let known: Head | undefined
-  return async () => {
-    const reading = read().then((head) => (known = head))
-    try {
-      return await within(clock, headDeadlineMs, reading, () => distributedError('MR-D36', `${headDeadlineMs} ms.`))
-    } catch (error) {
-      if (known === undefined) throw error
-      return known
-    }
-  }
 }
 
 interface Controlled {

@@ -150,6 +150,20 @@ describe('a rescale', () => {
   })
 })
 
+describe('a change that HEAD holds', () => {
+  it('waits, whatever this process heard of it: it will be carried out (rule 21)', async () => {
+    const { call, job } = await serveIdentified()
+    const ask = () => call('/v1/stop', { body: { drain: false, ...own('r') } })
+    await ask()
+    job.answer(requestId('r'), { outcome: 'failed', detail: 'HEAD stayed unclear' })
+    await settlePromises()
+    expect((await call('/v1/savepoints/r')).body).toMatchObject({ state: 'pending' })
+    expect((await ask()).body).toMatchObject({ state: 'pending' })
+    job.complete(requestId('r'), 5)
+    expect((await call('/v1/savepoints/r')).body).toMatchObject({ state: 'completed' })
+  })
+})
+
 describe('a job that has ended', () => {
   it('says so to whoever asks for a snapshot, and is not asked', async () => {
     const { call, job } = await serveIdentified()
@@ -164,6 +178,8 @@ describe('a job that has ended', () => {
   it('says so of what it was asked for before, whether its coordinator says it or HEAD', async () => {
     const { call, job } = await serveIdentified()
     await call('/v1/savepoints', { body: own('told') })
+    // HEAD never had it.
+    job.head = { ...job.head, savepointRequests: [] }
     await call('/v1/savepoints', { body: own('waits') })
     job.answer(requestId('told'), { outcome: 'ended', detail: 'the job has ended' })
     await settlePromises()

@@ -25,7 +25,7 @@ export type RequestState =
 
 interface Asked {
   readonly wish: Wish
-  /** undefined: it waits, or HEAD has the answer. */
+  /** undefined: it waits, or HEAD has the answer. Says nothing while the request stands in HEAD. */
   refused: Extract<RequestState, { readonly detail: string }> | undefined
   answered: boolean
 }
@@ -77,9 +77,11 @@ export class SavepointRequests {
     if (result?.manifest !== undefined) return { state: 'completed', manifest: result.manifest }
     if (result !== undefined) return { state: 'failed', detail: result.detail }
     const asked = this.#asked.get(request)
-    if (asked?.refused !== undefined) return asked.refused
-    const stands = head.savepointRequests.some((entry) => entry.request === request)
-    if (asked === undefined && !stands) return undefined
+    // What stands in HEAD is carried out, by the next coordinator if not by this one, whatever was heard here.
+    if (!head.savepointRequests.some((entry) => entry.request === request)) {
+      if (asked === undefined) return undefined
+      if (asked.refused !== undefined) return asked.refused
+    }
     // HEAD takes no result any more: it will not be answered otherwise.
     return head.end.kind === 'none'
       ? { state: 'pending' }

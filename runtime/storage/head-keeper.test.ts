@@ -301,6 +301,46 @@ describe('an unclear swap', () => {
   })
 })
 
+describe('a look at HEAD', () => {
+  it('tells of another incarnation and of an end by somebody else, and writes nothing', async () => {
+    const { store, keeper } = await running()
+    expect(await keeper.look()).toBeUndefined()
+    await store.elsewhere(close)
+    expect(await keeper.look()).toMatchObject({ outcome: 'ended', head: { end: { kind: 'suspended' } } })
+    const { store: other, keeper: former } = await running()
+    await other.elsewhere(raiseIncarnation)
+    expect(await former.look()).toMatchObject({ outcome: 'fenced', head: { incarnation: 2 } })
+    expect([...store.swaps, ...other.swaps]).toEqual([])
+  })
+
+  it('takes no end of its own for somebody else’s, whether its swap has its answer or not', async () => {
+    const { environment, store, keeper } = await running()
+    const { promise: mayAnswer, resolve: letAnswer } = Promise.withResolvers<void>()
+    const swap = store.swap.bind(store)
+    store.swap = async (...args) => {
+      const answer = await swap(...args)
+      await mayAnswer
+      return answer
+    }
+    const closing = keeper.update(close)
+    await environment.clock.advanceSettled(1)
+    const look = keeper.look()
+    await environment.clock.advanceSettled(1)
+    letAnswer()
+    expect(await closing).toMatchObject({ outcome: 'won' })
+    expect([await look, await keeper.look()]).toEqual([undefined, undefined])
+    const { environment: slow, store: away, keeper: unsettled } = await running()
+    away.fates = ['landed, answer lost']
+    away.beforeSwap = async () => {
+      away.failingReads = 1_000
+    }
+    await expect(answerOf(slow, unsettled.update(close))).rejects.toMatchObject({ code: 'MR-S12' })
+    await expect(unsettled.look()).rejects.toThrow('503')
+    away.failingReads = 0
+    expect(await unsettled.look()).toBeUndefined()
+  })
+})
+
 describe('settled', () => {
   it('is immediate when nothing is under way', async () => {
     const { store, keeper } = await running()

@@ -15,7 +15,10 @@ export type Transition = (head: Head) => Head
 
 export type UpdateAnswer =
   /** Durable: this is HEAD now. */
-  | { readonly outcome: 'won'; readonly head: Head }
+  { readonly outcome: 'won'; readonly head: Head } | Overtaken
+
+/** HEAD is not ours to write any more. */
+export type Overtaken =
   /** Another incarnation owns HEAD: stop everything. */
   | { readonly outcome: 'fenced'; readonly head: Head }
   /** Somebody else ended this start: no new permits; cancel the tasks. `head` tells what was permitted before. */
@@ -102,10 +105,7 @@ export class HeadKeeper {
   /** A block of ids [from, to] for this incarnation (rule 6). */
   async reserveIds(
     count: number,
-  ): Promise<
-    | { readonly outcome: 'won'; readonly head: Head; readonly from: number; readonly to: number }
-    | Exclude<UpdateAnswer, { outcome: 'won' }>
-  > {
+  ): Promise<{ readonly outcome: 'won'; readonly head: Head; readonly from: number; readonly to: number } | Overtaken> {
     let block = { from: 0, to: 0 }
     const answer = await this.update((head) => {
       const reserved = reserveIds(head, count)
@@ -113,6 +113,20 @@ export class HeadKeeper {
       return reserved.head
     })
     return answer.outcome === 'won' ? { ...answer, from: block.from, to: block.to } : answer
+  }
+
+  /** What an update would be told now, if it could not win. One read, which waits for no turn and is not repeated. Rejects when it fails. */
+  async look(): Promise<Overtaken | undefined> {
+    const { head } = await this.#readOnce()
+    if (head === undefined) throw goneError()
+    if (head.incarnation === this.#incarnation && head.end.kind === 'none') return undefined
+    // It may be our own swap that ended it: that one has its answer first.
+    return this.#inTurn(async () => {
+      const known = await this.#readOnce()
+      if (known.head === undefined) throw goneError()
+      if (this.#ownWrite(known) === undefined) this.#observe(known)
+      return this.#verdict(known.head)
+    })
   }
 
   /** Resolves when no swap is in flight or unclear; wins a further swap for that if it must. Throws MR-S12 when it cannot. */
@@ -182,7 +196,7 @@ export class HeadKeeper {
   }
 
   /** Whether we may no longer write under our incarnation. */
-  #verdict(head: Head): UpdateAnswer | undefined {
+  #verdict(head: Head): Overtaken | undefined {
     // The planted fault is exactly this: the swap goes on top of another coordinator's HEAD.
     if (head.incarnation !== this.#incarnation && !this.#environment.planted.has('no-fence'))
       return { outcome: 'fenced', head }
@@ -254,14 +268,18 @@ export class HeadKeeper {
   async #readRetrying(effort: Effort): Promise<Known> {
     for (;;) {
       try {
-        const read = await inTime(this.#environment, this.#store.read(), 'Reading HEAD')
-        if (read === undefined) return { head: undefined, version: undefined }
-        return { head: decodeHead(read.bytes, `HEAD at ${read.version.token}`), version: read.version }
+        return await this.#readOnce()
       } catch (error) {
         if (!mayPass(error)) throw error
         await effort.pause(error)
       }
     }
+  }
+
+  async #readOnce(): Promise<Known> {
+    const read = await inTime(this.#environment, this.#store.read(), 'Reading HEAD')
+    if (read === undefined) return { head: undefined, version: undefined }
+    return { head: decodeHead(read.bytes, `HEAD at ${read.version.token}`), version: read.version }
   }
 
   /** Planted fault 'ids-reused': the new incarnation forgets the reserved block (rule 6). */

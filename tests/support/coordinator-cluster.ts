@@ -1,7 +1,7 @@
 // A whole job in one thread over manual time: a coordinator, its slots, and what outlives them.
 
 import { expect } from 'vitest'
-import { jobId } from '../../runtime/base/ids.ts'
+import { jobId, start } from '../../runtime/base/ids.ts'
 import type { SlotId } from '../../runtime/base/ids.ts'
 import { SnapshotDownloader } from '../../runtime/checkpoint/snapshot-reader.ts'
 import { SnapshotUploader } from '../../runtime/checkpoint/snapshot-writer.ts'
@@ -33,6 +33,8 @@ export interface JobOptions {
   /** Called for every record in every attempt. */
   readonly onRecord?: (n: number) => void
   readonly settings?: Partial<JobSettings>
+  /** Default: the local rule. */
+  readonly start?: number
   /** Each subtask is a region of its own: no record goes from one slot to another. */
   readonly regions?: boolean
 }
@@ -111,7 +113,7 @@ export class Cluster {
       graph,
       graphAt: (parallelism) => this.graph(options, parallelism),
       job: jobId('whole'),
-      start: undefined,
+      start: options.start === undefined ? undefined : start(options.start),
       environment,
       files: new MemoryFiles(),
       store,
