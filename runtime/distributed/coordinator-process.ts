@@ -29,6 +29,8 @@ import type { NatsLink, OpenedStores, ProcessConfig } from './contract.ts'
 import { afterBackOff } from './after-back-off.ts'
 import { AwaitedServices } from './awaited-services.ts'
 import { buildOf } from './build-identity.ts'
+import { CertificateRenewal } from './certificate-renewal.ts'
+import type { Certificate } from './certificate-renewal.ts'
 import { graphOf } from './job-graph.ts'
 import { distributedError } from './errors.ts'
 import { listenForWorkers } from './platform/worker-listener.ts'
@@ -94,6 +96,7 @@ class CoordinatorProcess {
   #slots: RemoteSlots | undefined
   #listener: WorkerListener | undefined
   #rest: Rest | undefined
+  #renewal: CertificateRenewal | undefined
   #keeper: HistoryKeeper | undefined
   #head: HeadKeeper | undefined
   #coordinator: JobCoordinator | undefined
@@ -153,7 +156,14 @@ class CoordinatorProcess {
     })
     this.#rest = rest
     const restAddress = await rest.listen()
-    this.#listener = await this.#listen(slots)
+    const listener = await this.#listen(slots, certificate)
+    this.#listener = listener
+    if (certificate !== undefined)
+      this.#renewal = new CertificateRenewal({
+        read: async () => (await this.#certificate())!,
+        servers: [listener, rest],
+        environment,
+      })
     const { checkpoints } = config.storage
     const fields = { job: id, start, rest: restAddress, checkpoints, nats: config.nats.servers }
     environment.log('info', 'the coordinator looks for its store and NATS', fields)
@@ -232,6 +242,7 @@ class CoordinatorProcess {
 
   async leave(): Promise<void> {
     this.#services.close()
+    this.#renewal?.close()
     this.#listener?.close()
     this.#slots?.shutDown()
     await this.#end()
@@ -266,7 +277,7 @@ class CoordinatorProcess {
     }
   }
 
-  async #certificate(): Promise<{ readonly cert: string; readonly key: string } | undefined> {
+  async #certificate(): Promise<Certificate | undefined> {
     const { config, files } = this.#options
     const { tls } = config.coordinator
     if (tls === undefined) return undefined
@@ -276,14 +287,14 @@ class CoordinatorProcess {
     }
   }
 
-  #listen(slots: RemoteSlots): Promise<WorkerListener> {
+  #listen(slots: RemoteSlots, certificate: Certificate | undefined): Promise<WorkerListener> {
     const { config, environment } = this.#options
-    const { workersAddress, listenHost, tls } = config.coordinator
+    const { workersAddress, listenHost } = config.coordinator
     const { host, port } = parseAddress(workersAddress)!
     return listenForWorkers({
       host: listenHost ?? ownHost(host),
       port,
-      certificate: tls === undefined ? undefined : async () => (await this.#certificate())!,
+      certificate,
       log: environment.log,
       accept: (connection) => slots.accept(connection),
     })

@@ -15,8 +15,8 @@ import { realEnvironment } from '../local/platform/real-environment.ts'
 import { controlSubjects } from '../network/subjects.ts'
 import { testAuthority } from '../../tests/support/certificates.ts'
 import { dial } from './platform/dial.ts'
+import type { Certificate } from './certificate-renewal.ts'
 import { listenForWorkers } from './platform/worker-listener.ts'
-import type { Certificate } from './platform/worker-listener.ts'
 import { WorkerShell } from './worker-shell.ts'
 import type { SlotHost } from './worker-shell.ts'
 
@@ -133,7 +133,7 @@ async function coordinator(
   const listener = await listenForWorkers({
     host: '127.0.0.1',
     port,
-    certificate: certificate === undefined ? undefined : async () => certificate,
+    certificate,
     log: (level, message, fields) => environment.log(level, message, fields),
     accept: (connection) => slots.accept(connection),
   })
