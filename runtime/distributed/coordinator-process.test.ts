@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { freePorts } from '../../tests/servers/support/server-process.ts'
 import { testAuthority } from '../../tests/support/certificates.ts'
 import type { TestCertificate } from '../../tests/support/certificates.ts'
+import { loadDeadlineMs } from '../job/loaded-in-time.ts'
 import { NodeFiles } from '../local/platform/node-files.ts'
 import { realEnvironment } from '../local/platform/real-environment.ts'
 import { ManualClock } from '../testkit/manual-clock.ts'
@@ -65,6 +66,15 @@ async function started({ module, tls = false }: { readonly module?: string; read
   running.push(coordinator)
   return { workersPort, restPort }
 }
+
+describe('a job file that waits for what never answers', () => {
+  it('is one clear error in time, and the next process may try again', async () => {
+    const failed = started({ module: 'await new Promise(() => undefined)' }).catch((error: unknown) => error)
+    while (clock.waiting === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+    clock.advance(loadDeadlineMs)
+    expect(await failed).toMatchObject({ code: 'MR-J14', retry: true })
+  })
+})
 
 describe('a certificate that is renewed', () => {
   const authority = testAuthority()

@@ -10,6 +10,7 @@ import { placeTasks } from '../coordinator/placement.ts'
 import { RemoteSlots } from '../coordinator/remote-slots.ts'
 import type { JobGraph } from '../job/contract.ts'
 import type { Job } from '../job/define-job.ts'
+import { loadedInTime } from '../job/loaded-in-time.ts'
 import { loadJob } from '../local/job-module.ts'
 import { findRestorePoint } from '../local/restore-path.ts'
 import { controlSubjects } from '../network/subjects.ts'
@@ -113,7 +114,7 @@ class CoordinatorProcess {
     // What is wrong in the config or the job file is said before anything is asked of the servers.
     const tokens = await this.#tokens()
     const certificate = await this.#certificate()
-    const job = await loadJob(config.job.file)
+    const job = await loadedInTime(environment.clock, loadJob(config.job.file))
     const graph = graphOf(job, config, undefined)
     const slots = new RemoteSlots({
       job: id,
