@@ -22,8 +22,6 @@ import { Survival } from './remote-slots-survival.ts'
 import { WorkerRegistry } from './worker-registry.ts'
 import type { RegistryEffect, WorkerEntry } from './worker-registry.ts'
 
-/** A slot's link is lost after so long without an answer, ms: an outage of NATS is a pause (rule 10), and workers are lost sooner. */
-export const linkDeadlineMs = 120_000
 /** How long a slot waits for a worker that has room, ms: a pod takes minutes where its image is pulled or a node is made for it. */
 const roomDeadlineMsUsual = 300_000
 /** Every worker that is there has found its new coordinator by then, ms: above the longest pause between two of its tries. */
@@ -42,6 +40,8 @@ export interface RemoteSlotsOptions {
   readonly environment: Environment
   /** Datagrams to and from a slot, of this incarnation's link. */
   readonly openPort: (slot: SlotId, incarnation: Incarnation) => DatagramPort
+  /** The slots' end has the same. */
+  readonly linkDeadlineMs: number
   readonly roomDeadlineMs?: number
 }
 
@@ -271,11 +271,11 @@ export class RemoteSlots implements SlotProvider {
   }
 
   #bind(slot: SlotId, onFirst: (message: FromSlot) => boolean = () => true): void {
-    const { environment, openPort } = this.#options
+    const { environment, openPort, linkDeadlineMs: deadlineMs } = this.#options
     const link = this.#links.get(slot)
     if (link === undefined) return
     const port = openPort(slot, this.#incarnation!)
-    const bound = createLink<ToSlot, FromSlot>({ port, environment, deadlineMs: linkDeadlineMs })
+    const bound = createLink<ToSlot, FromSlot>({ port, environment, deadlineMs })
     link.bind(
       hearingFirst(bound, (message) => {
         // A survivor is one of those who are there before it counts as awaited no longer.

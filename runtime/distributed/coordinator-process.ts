@@ -3,6 +3,7 @@
 import { pause, within } from '../base/deadline.ts'
 import type { Environment } from '../base/environment.ts'
 import { MillraceError } from '../base/errors.ts'
+import { linkDeadlineMs } from '../control/link.ts'
 import type { CoordinatorObserver, JobOutcome, RestoreRequest } from '../coordinator/coordinator-contract.ts'
 import { coordinatorOver } from '../coordinator/coordinator-over-stores.ts'
 import type { JobCoordinator } from '../coordinator/job-coordinator.ts'
@@ -122,6 +123,7 @@ class CoordinatorProcess {
       build: await buildOf(config, files),
       token: tokens.worker,
       environment,
+      linkDeadlineMs: linkDeadlineMs(graph.settings),
       openPort: (slot, incarnation) => {
         const subjects = controlSubjects(id, slot, incarnation)
         return this.#nats!.datagrams({ own: subjects.coordinator, peer: subjects.slot })
