@@ -118,7 +118,12 @@ tokens: { workerFile: /secrets/worker, ownerFile: /secrets/owner, readerFile: /s
     [
       'coordinator.workersAddress',
       'orders:7100',
-      'coordinator.workersAddress is not on this machine, so coordinator.tls is needed',
+      'coordinator.workersAddress is not of this machine alone, so coordinator.tls is needed',
+    ],
+    [
+      'coordinator.listenHost',
+      '0.0.0.0',
+      'coordinator.listenHost is not of this machine alone, so coordinator.tls is needed: tokens cross the network there',
     ],
     ['coordinator.tls', { certFile: '/c' }, 'coordinator.tls.keyFile is missing; coordinator.tls.caFile is missing'],
     ['worker.slots', 257, 'worker.slots is above 256'],

@@ -157,11 +157,17 @@ const schema = z.strictObject({
       listenHost: text.optional(),
       tls: z.strictObject({ certFile: secretFile, keyFile: secretFile, caFile: secretFile }).optional(),
     })
-    .superRefine(({ workersAddress, restAddress, tls }, context) => {
-      for (const [name, value] of Object.entries({ workersAddress, restAddress })) {
-        const parsed = parseAddress(value)
-        if (tls !== undefined || parsed === undefined || isLoopback(parsed.host)) continue
-        const message = 'is not on this machine, so coordinator.tls is needed: tokens cross the network there'
+    .superRefine(({ workersAddress, restAddress, listenHost, tls }, context) => {
+      if (tls !== undefined) return
+      // Behind addresses of this machine alone there may be a listener that everybody reaches.
+      const hosts = {
+        workersAddress: parseAddress(workersAddress)?.host,
+        restAddress: parseAddress(restAddress)?.host,
+        listenHost,
+      }
+      for (const [name, host] of Object.entries(hosts)) {
+        if (host === undefined || isLoopback(host)) continue
+        const message = 'is not of this machine alone, so coordinator.tls is needed: tokens cross the network there'
         context.addIssue({ code: 'custom', path: [name], message })
       }
     }),
