@@ -58,6 +58,8 @@ export interface ProcessConfig {
     /** Everything else. */
     readonly readerFile: SecretFile
   }
+  /** The StreamJob that an operator runs it for, which is changed by kubectl; absent: nobody but who has the owner's token changes the job. */
+  readonly kubernetes?: { readonly namespace: string; readonly name: string }
   readonly worker?: { readonly slots?: number; readonly graceMs?: number }
   readonly logLevel?: 'debug' | 'info' | 'warn' | 'error'
 }

@@ -14,6 +14,7 @@ import { ManualClock } from '../testkit/manual-clock.ts'
 import { renewalMs } from './certificate-renewal.ts'
 import { startCoordinator } from './coordinator-process.ts'
 import type { RunningCoordinator } from './coordinator-process.ts'
+import type { ProcessConfig } from './contract.ts'
 import { parseProcessConfig } from './process-config.ts'
 
 const log: string[] = []
@@ -38,7 +39,15 @@ afterEach(async () => {
 })
 
 /** Of a coordinator that finds no NATS; `module`: its job's. */
-async function started({ module, tls = false }: { readonly module?: string; readonly tls?: boolean } = {}) {
+async function started({
+  module,
+  tls = false,
+  more,
+}: {
+  readonly module?: string
+  readonly tls?: boolean
+  readonly more?: Partial<ProcessConfig>
+} = {}) {
   const [workersPort, restPort, nobody] = (await freePorts(3)) as [number, number, number]
   const file = (name: string): string => join(folder, name)
   if (module !== undefined) await writeFile(file('job.js'), module)
@@ -53,6 +62,7 @@ async function started({ module, tls = false }: { readonly module?: string; read
       ...(tls && { tls: { certFile: file('tls.crt'), keyFile: file('tls.key'), caFile: file('ca.crt') } }),
     },
     tokens: { workerFile: file('worker'), ownerFile: file('owner'), readerFile: file('reader') },
+    ...more,
   }
   const coordinator = await startCoordinator({
     config: parseProcessConfig(JSON.stringify(config), 'process.json'),
@@ -73,6 +83,16 @@ describe('a job file that waits for what never answers', () => {
     while (clock.waiting === 0) await new Promise((resolve) => setTimeout(resolve, 5))
     clock.advance(loadDeadlineMs)
     expect(await failed).toMatchObject({ code: 'MR-J14', retry: true })
+  })
+})
+
+it('tells who may not change a job of the operator the kubectl command that does', async () => {
+  const { restPort } = await started({ more: { kubernetes: { namespace: 'shop', name: 'orders' } } })
+  const headers = { authorization: 'Bearer the-token-of-the-reader' }
+  const answer = await fetch(`http://127.0.0.1:${restPort}/v1/cancel`, { method: 'POST', headers })
+  expect(answer.status).toBe(403)
+  expect(await answer.json()).toMatchObject({
+    message: expect.stringContaining('kubectl delete streamjob/orders -n shop') as string,
   })
 })
 

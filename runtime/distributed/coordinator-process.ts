@@ -146,6 +146,7 @@ class CoordinatorProcess {
       tokens: { owner: tokens.owner, reader: tokens.reader },
       listen: { host: config.coordinator.listenHost ?? ownHost(host) ?? '::', port, tls: certificate },
       identified: true,
+      kubernetes: config.kubernetes,
       waitsFor: () => this.#services.waitsFor,
       pings: {
         storage: async () => (this.#stores ?? this.#notBegun()).ping(),

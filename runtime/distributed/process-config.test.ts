@@ -51,6 +51,7 @@ const full = {
   },
   coordinator: { workersAddress: 'orders-coordinator:7100', restAddress: '[::1]:7101', listenHost: '0.0.0.0', tls },
   tokens: { workerFile: '/secrets/worker', ownerFile: '/secrets/owner', readerFile: '/secrets/reader' },
+  kubernetes: { namespace: 'shop', name: 'orders' },
   worker: { slots: 2, graceMs: 25_000 },
   logLevel: 'debug',
 }

@@ -172,6 +172,7 @@ const schema = z.strictObject({
       }
     }),
   tokens: z.strictObject({ workerFile: secretFile, ownerFile: secretFile, readerFile: secretFile }),
+  kubernetes: z.strictObject({ namespace: text.max(253), name: text.max(253) }).optional(),
   worker: z.strictObject({ slots: wholeNumber.max(SLOTS_MAX).optional(), graceMs: wholeNumber.optional() }).optional(),
   logLevel: z.enum(['debug', 'info', 'warn', 'error']).optional(),
 })

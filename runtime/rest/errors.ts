@@ -45,7 +45,7 @@ export const restErrors = {
     meaning: "This needs the owner's token; the request came with the reader's.",
     who: 'user',
     retry: false,
-    remedy: "Send the owner's token (tokens.ownerFile of the process config).",
+    remedy: "Send the owner's token (tokens.ownerFile of the process config), unless it is the operator's.",
   },
   'MR-H08': {
     meaning: 'The request is for another start of the job.',
