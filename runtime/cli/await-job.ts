@@ -4,12 +4,12 @@
 import { requestId } from '../base/ids.ts'
 import type { LocalWorld, StoredJob } from '../local/local-jobs.ts'
 import { headKeeperOf, snapshotFolderIn } from '../local/local-jobs.ts'
-import { manifestView } from '../rest/job-views.ts'
-import type { ManifestResource } from '../rest/resources.ts'
-import { drainedStopOf, savepointOfEnd } from '../storage/head.ts'
+import { headView, manifestView } from '../rest/job-views.ts'
+import type { HeadSummary, ManifestResource } from '../rest/resources.ts'
 import type { Head } from '../storage/head-contract.ts'
 import { commandError } from './errors.ts'
 import { contactJob } from './job-client.ts'
+import { isOver, savepointOfWishedEnd } from './job-end.ts'
 import { snapshotCall, snapshotState, subjects } from './snapshot-request.ts'
 import type { SnapshotState, SnapshotWish } from './snapshot-request.ts'
 
@@ -39,8 +39,9 @@ export async function orderSnapshot(order: SnapshotOrder): Promise<ManifestResou
     const known = answer === undefined ? await fromHead(order, request) : snapshotState(answer)
     if (known?.state === 'completed') return known.snapshot
     if (known?.state === 'failed' || known?.state === 'ended') {
-      const stoppedWith = await stoppedByOther(order)
-      if (stoppedWith !== undefined) return stoppedWith
+      const head = await summaryOf(order)
+      const savepoint = head && savepointOfWishedEnd(head.end, wish)
+      if (savepoint !== undefined) return savepoint
       throw commandError('MR-L33', `${subject}: ${known.detail}.`)
     }
     if (performance.now() >= untilMs)
@@ -51,14 +52,6 @@ export async function orderSnapshot(order: SnapshotOrder): Promise<ManifestResou
     await pause()
     answer = await client.get(answerPath, schema)
   }
-}
-
-/** Somebody else's request has stopped the job in this very way: what was asked for has happened. */
-async function stoppedByOther(order: SnapshotOrder): Promise<ManifestResource | undefined> {
-  const head = await headOf(order)
-  const savepoint = head && savepointOfEnd(head.end)
-  if (savepoint === undefined || order.wish.mode !== (savepoint.drained === true ? 'drain' : 'stop')) return undefined
-  return manifestView(savepoint, snapshotFolderIn(order.stored.storeFolder))
 }
 
 /** For a process that is not reached: what HEAD says, or that somebody else runs the job now and goes on with the request. */
@@ -84,14 +77,14 @@ async function fromHead(order: SnapshotOrder, request: string): Promise<Snapshot
 }
 
 /** Waits until the start that `savepoint` stopped has ended and has committed all that it may. Throws MR-L33, MR-L35. */
-export async function awaitEnd(order: SnapshotOrder, savepoint: ManifestResource): Promise<Head> {
+export async function awaitEnd(order: SnapshotOrder, savepoint: ManifestResource): Promise<HeadSummary> {
   const untilMs = performance.now() + order.timeoutMs
   for (;;) {
     // Asked in this order: who has gone wrote all that it would before.
     const contact = await contactJob(order.stored)
-    const head = await headOf(order)
+    const head = await summaryOf(order)
     // Its run command may have been given again already.
-    if (head !== undefined && (hasEnded(head) || head.start > savepoint.start)) return head
+    if (head !== undefined && (isOver(head) || head.start > savepoint.start)) return head
     if (contact.kind === 'not running') {
       const end = head?.end.kind ?? 'none'
       throw commandError(
@@ -104,10 +97,9 @@ export async function awaitEnd(order: SnapshotOrder, savepoint: ManifestResource
   }
 }
 
-/** A job that was drained is stopped until all is committed, and then finished. */
-function hasEnded({ end, unconfirmed }: Head): boolean {
-  if (end.kind === 'none' || unconfirmed !== undefined) return false
-  return drainedStopOf(end) === undefined
+async function summaryOf(order: SnapshotOrder): Promise<HeadSummary | undefined> {
+  const head = await headOf(order)
+  return head && headView(head, snapshotFolderIn(order.stored.storeFolder))
 }
 
 export async function headOf({ stored, world }: Pick<SnapshotOrder, 'stored' | 'world'>): Promise<Head | undefined> {
