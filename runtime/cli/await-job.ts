@@ -10,10 +10,9 @@ import type { Head } from '../storage/head-contract.ts'
 import { commandError } from './errors.ts'
 import { contactJob } from './job-client.ts'
 import { isOver, savepointOfWishedEnd } from './job-end.ts'
+import { nextLook } from './next-look.ts'
 import { snapshotCall, snapshotState, subjects } from './snapshot-request.ts'
 import type { SnapshotState, SnapshotWish } from './snapshot-request.ts'
-
-const pollMs = 100
 
 export interface SnapshotOrder {
   readonly stored: StoredJob
@@ -49,7 +48,7 @@ export async function orderSnapshot(order: SnapshotOrder): Promise<ManifestResou
         'MR-L35',
         `${subject} was asked for under the request id ${request}; --request ${request} waits for the same one.`,
       )
-    await pause()
+    await nextLook()
     answer = await client.get(answerPath, schema)
   }
 }
@@ -93,7 +92,7 @@ export async function awaitEnd(order: SnapshotOrder, savepoint: ManifestResource
       )
     }
     if (performance.now() >= untilMs) throw commandError('MR-L35', `${order.stored.id} is ending.`)
-    await pause()
+    await nextLook()
   }
 }
 
@@ -114,8 +113,4 @@ export async function notRunning(
   const end = (await headOf({ stored, world }))?.end.kind ?? 'none'
   const how = `${stored.id} is ${end === 'none' ? 'interrupted' : end}.`
   return commandError('MR-L31', more === undefined ? how : `${how} ${more}`)
-}
-
-export function pause(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, pollMs))
 }

@@ -3,9 +3,9 @@
 
 import type { z } from 'zod'
 import { job as jobResource } from '../rest/resources.ts'
-import { pause } from './await-job.ts'
 import { commandError } from './errors.ts'
 import type { JobClient, Told } from './job-client.ts'
+import { nextLook } from './next-look.ts'
 import { formatDuration } from './progress.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -115,7 +115,7 @@ export class RemoteClient {
     // Once: the tries are many.
     if (!this.#saysThatItWaits) this.#options.terminal.say(`${what} for up to ${formatDuration(forMs)}.`)
     this.#saysThatItWaits = true
-    await pause()
+    await nextLook()
   }
 }
 

@@ -6,13 +6,13 @@ import { resolve } from 'node:path'
 import { endRequest } from '../rest/request-resources.ts'
 import { job as jobResource } from '../rest/resources.ts'
 import type { HeadSummary, JobResource, ManifestResource } from '../rest/resources.ts'
-import { pause } from './await-job.ts'
 import type { RemoteTarget } from './control-words.ts'
 import { commandError } from './errors.ts'
 import { lookAtHead } from './head-look.ts'
 import { JobClient } from './job-client.ts'
 import { endWords, isOver, savepointOfWishedEnd } from './job-end.ts'
 import type { ControlEdge } from './named-job.ts'
+import { nextLook } from './next-look.ts'
 import { RemoteClient } from './remote-client.ts'
 import { remoteFilesOf } from './remote-config.ts'
 import { snapshotCall, snapshotState, subjects } from './snapshot-request.ts'
@@ -120,7 +120,7 @@ export async function orderRemotely(
         'MR-L35',
         `${subject} was asked for under the request id ${request}; --request ${request} waits for the same one.${why}`,
       )
-    await (told.kind === 'away' ? client.pauseAway(told.why, untilMs - performance.now()) : pause())
+    await (told.kind === 'away' ? client.pauseAway(told.why, untilMs - performance.now()) : nextLook())
   }
 }
 
@@ -149,7 +149,7 @@ export async function endRemotely(
     if (end !== null && end.kind !== 'none') return awaitRemoteEnd(remote, untilMs - performance.now())
     if (performance.now() >= untilMs) throw commandError('MR-L35', `${job.id} is to end.`)
     // Until HEAD has it a coordinator that comes back does not know of it.
-    await pause()
+    await nextLook()
   }
 }
 
@@ -162,7 +162,7 @@ export async function awaitRemoteEnd({ client, job }: RemoteJob, timeoutMs: numb
     if (heard.kind === 'away' && client.isGone)
       throw client.gone(heard.why, `It went before it told that all of ${job.id} has ended; HEAD knows.`)
     if (performance.now() >= untilMs) throw commandError('MR-L35', `${job.id} is ending.`)
-    await (heard.kind === 'away' ? client.pauseAway(heard.why) : pause())
+    await (heard.kind === 'away' ? client.pauseAway(heard.why) : nextLook())
   }
 }
 

@@ -70,7 +70,7 @@ export class RemoteSlots implements SlotProvider {
   /** The time that workers have to come after the last one that brought a slot. */
   #others: Timer | undefined
   #carryingOut = false
-  #shutDown = false
+  #abandoned = false
 
   constructor(options: RemoteSlotsOptions) {
     this.#options = options
@@ -101,7 +101,7 @@ export class RemoteSlots implements SlotProvider {
   }
 
   terminate(slot: SlotId): Promise<void> {
-    if (this.#shutDown) return Promise.resolve()
+    if (this.#abandoned) return Promise.resolve()
     const ending = this.#ending.get(slot) ?? Promise.withResolvers<void>()
     this.#ending.set(slot, ending)
     this.#happen(() => this.#registry.terminate(slot))
@@ -148,13 +148,9 @@ export class RemoteSlots implements SlotProvider {
     this.#happen(() => this.#registry.dismiss(reason))
   }
 
+  /** As SlotProvider says, and when this process ends: connections and links are closed without a word, and the slots run on. */
   abandon(): void {
-    this.shutDown()
-  }
-
-  /** This process ends: connections and links are closed without a word, and the slots run on. */
-  shutDown(): void {
-    this.#shutDown = true
+    this.#abandoned = true
     this.#timer?.cancel()
     this.#others?.cancel()
     for (const link of this.#links.values()) link.close()
@@ -197,7 +193,7 @@ export class RemoteSlots implements SlotProvider {
   }
 
   #happen(what: (nowMs: number) => void): void {
-    if (this.#shutDown) return
+    if (this.#abandoned) return
     what(this.#options.environment.clock.nowMs())
     // Whoever hears of a loss may ask for something else at once: that comes behind what is still to be done.
     if (this.#carryingOut) return
@@ -222,7 +218,7 @@ export class RemoteSlots implements SlotProvider {
     this.#timer?.cancel()
     const { clock } = this.#options.environment
     const { wakeAtMs } = this.#registry
-    if (wakeAtMs === undefined || this.#shutDown) return
+    if (wakeAtMs === undefined || this.#abandoned) return
     const delayMs = Math.max(0, wakeAtMs - clock.nowMs())
     this.#timer = clock.timer(delayMs, () => this.#happen((nowMs) => this.#registry.tick(nowMs)))
   }

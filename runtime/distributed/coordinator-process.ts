@@ -248,7 +248,7 @@ class CoordinatorProcess {
     this.#services.close()
     this.#renewal?.close()
     this.#listener?.close()
-    this.#slots?.shutDown()
+    this.#slots?.abandon()
     await this.#end()
   }
 

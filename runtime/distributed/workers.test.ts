@@ -139,7 +139,7 @@ async function coordinator(
     accept: (connection) => slots.accept(connection),
   })
   const end = (): void => {
-    slots.shutDown()
+    slots.abandon()
     listener.close()
   }
   undo.push(end)

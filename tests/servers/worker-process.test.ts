@@ -78,7 +78,7 @@ async function coordinator(port = 0, overrides: Partial<ProcessConfig['job']> = 
     accept: (connection) => slots.accept(connection),
   })
   const end = (): void => {
-    slots.shutDown()
+    slots.abandon()
     listener.close()
   }
   undo.push(end)
