@@ -120,10 +120,8 @@ export class RemoteClient {
 }
 
 function heardOf<T>(told: Told<T>): Heard<T> {
-  if (told.kind === 'told') return told
-  if (told.kind !== 'refused') return { kind: 'away', why: told.why, mayPass: told.mayPass }
-  // One that has just come back has nothing to answer with before it has read HEAD.
-  return told.code === 'MR-D36' ? { kind: 'away', why: 'it has not read HEAD yet', mayPass: true } : told
+  if (told.kind === 'told' || told.kind === 'refused') return told
+  return { kind: 'away', why: told.why, mayPass: told.mayPass }
 }
 
 function isForNow(answer: Answer<unknown>): boolean {

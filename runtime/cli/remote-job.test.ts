@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { requestId } from '../base/ids.ts'
 import type { RequestId } from '../base/ids.ts'
-import { distributedError } from '../distributed/errors.ts'
 import { NodeFiles } from '../local/platform/node-files.ts'
 import { realEnvironment } from '../local/platform/real-environment.ts'
+import { restError } from '../rest/errors.ts'
 import { JobHistory } from '../rest/job-history.ts'
 import { createRest } from '../rest/server.ts'
 import type { Rest, RestOptions } from '../rest/server.ts'
@@ -342,11 +342,11 @@ describe('a job whose coordinator is away', () => {
     let hasRead = false
     const job = new TestJob()
     const readHead = async (): Promise<Head> => {
-      if (!hasRead) throw distributedError('MR-D36', '2000 ms.')
+      if (!hasRead) throw restError('MR-H12', '2000 ms.')
       return job.head
     }
     const asked = give('list', ...asOwner(await serve(job, { readHead })))
-    while (!said.includes('it has not read HEAD yet')) await turn()
+    while (!said.includes('MR-H12 ')) await turn()
     hasRead = true
     expect(await asked).toBe(true)
   })

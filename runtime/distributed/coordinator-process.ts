@@ -34,7 +34,6 @@ import { buildOf } from './build-identity.ts'
 import { CertificateRenewal } from './certificate-renewal.ts'
 import type { Certificate } from './certificate-renewal.ts'
 import { graphOf } from './job-graph.ts'
-import { distributedError } from './errors.ts'
 import { listenForWorkers } from './platform/worker-listener.ts'
 import type { WorkerListener } from './platform/worker-listener.ts'
 import { isLoopback, parseAddress, readSecret } from './process-config.ts'
@@ -357,7 +356,7 @@ function lastKnown(read: () => Promise<Head>, clock: Environment['clock']): () =
   return async () => {
     const reading = read().then((head) => (known = head))
     try {
-      return await within(clock, headDeadlineMs, reading, () => distributedError('MR-D36', `${headDeadlineMs} ms.`))
+      return await within(clock, headDeadlineMs, reading, () => restError('MR-H12', `${headDeadlineMs} ms.`))
     } catch (error) {
       if (known === undefined) throw error
       return known
