@@ -12,9 +12,9 @@ import type { JobSettings } from '../job/contract.ts'
 import { checkNatsConfig } from '../network/nats/authentication.ts'
 import { parseStorageAddress } from '../storage/paths.ts'
 import { checkS3Settings } from '../storage/s3/s3-settings.ts'
-import type { FileSystem } from '../storage/contract.ts'
+import type { FileSystem, SecretFile } from '../storage/contract.ts'
 import { PROCESS_CONFIG_VERSION } from './contract.ts'
-import type { ProcessConfig, SecretFile } from './contract.ts'
+import type { ProcessConfig } from './contract.ts'
 import { distributedError } from './errors.ts'
 
 /** Throws MR-D30 or MR-D31 with all that is wrong, MR-W37, MR-S39 or MR-J08 for what those layers refuse. */
