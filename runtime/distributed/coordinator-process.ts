@@ -98,8 +98,8 @@ class CoordinatorProcess {
   #listener: WorkerListener | undefined
   #rest: Rest | undefined
   #renewal: CertificateRenewal | undefined
-  #keeper: HistoryKeeper | undefined
-  #head: HeadKeeper | undefined
+  #historyKeeper: HistoryKeeper | undefined
+  #headKeeper: HeadKeeper | undefined
   #coordinator: JobCoordinator | undefined
 
   constructor(options: CoordinatorProcessOptions) {
@@ -191,7 +191,7 @@ class CoordinatorProcess {
       services.opened('NATS', async () => this.#connect()).then((connected) => (this.#nats = connected)),
     ])
     const head = await services.answered('HEAD', () => HeadKeeper.open(stores.head, environment))
-    this.#head = head
+    this.#headKeeper = head
     const restore = await services.answered('the restore point that it is to begin from', () =>
       this.#restoreRequest(stores, head),
     )
@@ -238,7 +238,7 @@ class CoordinatorProcess {
 
   /** Before its first beginning a job has no HEAD, and nothing is wrong with it. */
   async #readHead(): Promise<Head> {
-    const keeper = this.#head ?? this.#notBegun()
+    const keeper = this.#headKeeper ?? this.#notBegun()
     if (this.#history.sinceMs !== undefined) return keeper.readBegun()
     return (await keeper.read()) ?? this.#notBegun()
   }
@@ -262,7 +262,7 @@ class CoordinatorProcess {
   }
 
   async #end(): Promise<void> {
-    await this.#keeper?.close()
+    await this.#historyKeeper?.close()
     const closing = [this.#rest, this.#nats, this.#stores].flatMap((part) => (part === undefined ? [] : [part.close()]))
     for (const result of await Promise.allSettled(closing)) {
       if (result.status === 'rejected')
@@ -332,14 +332,14 @@ class CoordinatorProcess {
         observer.began?.(head, restorePoint)
         this.#options.onBegan?.()
         void stores.removeLeftovers()
-        if (this.#keeper !== undefined) return
-        this.#keeper = new HistoryKeeper({
+        if (this.#historyKeeper !== undefined) return
+        this.#historyKeeper = new HistoryKeeper({
           history: this.#history,
           store: stores.objects,
           environment,
           firstWriteAfterMs: historyAfterMs,
         })
-        void this.#keeper.load()
+        void this.#historyKeeper.load()
       },
     }
   }
