@@ -80,6 +80,7 @@ export function processConfig({
       ownerFile: access('ownerToken'),
       readerFile: access('readerToken'),
     },
+    kubernetes: { namespace: job.namespace, name: job.name },
     worker: { slots: worker.slots, graceMs: workerGraceMs },
     logLevel,
   }

@@ -57,12 +57,6 @@ export const adminErrors = {
     retry: true,
     remedy: 'HEAD remembers what is left. Look at the store and give the command again.',
   },
-  'MR-A09': {
-    meaning: 'The job could not be loaded in time.',
-    who: 'user',
-    retry: true,
-    remedy: 'See what the job file waits for while it is loaded, such as a server at the top level of a module.',
-  },
 } as const satisfies Record<string, ErrorRow>
 
 export const adminError = errorsOf(adminErrors)

@@ -80,7 +80,7 @@ describe('a preflight', () => {
     const subject = await subjectOf()
     const load = () => new Promise<JobGraph>(() => undefined)
     const hanging = await asked(subject, { ...request(graphOf(sinkless)), load })
-    expect(hanging).toMatchObject({ answer: 'could not run', reasons: [{ code: 'MR-A09' }] })
+    expect(hanging).toMatchObject({ answer: 'could not run', reasons: [{ code: 'MR-J14' }] })
     await subject.complete({ id: 5 })
     subject.objects.read = () => Promise.reject(new Error('down'))
     const silent = await asked(subject, request(graphWith(subject.external)))

@@ -11,13 +11,13 @@ import { placeTasks } from '../coordinator/placement.ts'
 import { refuseDrained, refuseMissingFiles } from '../coordinator/restore-check.ts'
 import { readDeadlineMs, readManifest, storeOf } from '../coordinator/restore.ts'
 import type { JobGraph } from '../job/contract.ts'
+import { loadedInTime } from '../job/loaded-in-time.ts'
 import type { ObjectKey } from '../storage/contract.ts'
 import { storageError } from '../storage/errors.ts'
 import { restorePointOf } from '../storage/head.ts'
 import type { ManifestRef } from '../storage/head-contract.ts'
 import { findHead, sourcesOf } from './admin-world.ts'
 import type { AdminWorld } from './admin-world.ts'
-import { adminError } from './errors.ts'
 import { isUnanswered } from './unanswered.ts'
 
 export interface PreflightRequest {
@@ -46,9 +46,6 @@ export interface Preflight {
   readonly against: ManifestRef | undefined
 }
 
-/** The operator gives the whole of it a minute. */
-const loadDeadlineMs = 45_000
-
 /** Never rejects but for an InvariantError. */
 export async function preflight(world: AdminWorld, request: PreflightRequest): Promise<Preflight> {
   let graph: JobGraph | undefined
@@ -61,8 +58,7 @@ export async function preflight(world: AdminWorld, request: PreflightRequest): P
     against,
   })
   try {
-    const late = () => adminError('MR-A09', `It is being loaded for ${loadDeadlineMs} ms.`)
-    graph = await within(world.environment.clock, loadDeadlineMs, request.load(), late)
+    graph = await loadedInTime(world.environment.clock, request.load())
     const checked = await check(world, request, graph)
     against = checked.against
     return answered(checked.reasons.length === 0 ? 'yes' : 'no', checked.reasons)

@@ -13,7 +13,7 @@ import { writeRestAddress } from '../local/platform/rest-file.ts'
 import { JobHistory } from '../rest/job-history.ts'
 import { createRest } from '../rest/server.ts'
 import { TestJob, savepointRef, testGraph } from '../rest/test-job.ts'
-import { close, completeSavepoint, failSavepoint, requestSavepoint } from '../storage/head.ts'
+import { close, completeSavepoint, failSavepoint, requestSavepoint, stop } from '../storage/head.ts'
 import type { Head } from '../storage/head-contract.ts'
 import { localStoreFolder } from '../storage/paths.ts'
 import { orderSnapshot } from './await-job.ts'
@@ -109,6 +109,28 @@ describe('whether a job runs', () => {
     // Somebody has changed the token in the file; the process lives.
     await another((_request, response) => response.writeHead(401).end('{"code":"MR-H01","message":"MR-H01 no token"}'))
     await expect(contactJob(stored)).rejects.toThrow(/^MR-L32 .* it answers 401: MR-H01 no token/)
+  })
+})
+
+describe('waiting for a stop', () => {
+  it('ends with the savepoint of an end of this very kind that somebody else has asked for', async () => {
+    const job = new TestJob()
+    const stopBy = job.stop.bind(job)
+    job.stop = (asked) => {
+      const answer = stopBy(asked)
+      const manifest = savepointRef(5)
+      const stopped = (head: Head) => stop(head, { request: requestId('other'), manifest, commitsPending: false })
+      void changeHead(stopped).then(() => {
+        job.head = stopped(job.head)
+        job.answer(asked.request, { outcome: 'ended', detail: 'the job has ended (stopped)' })
+      })
+      return answer
+    }
+    await running('one', job)
+    const order = (mode: 'stop' | 'drain') =>
+      orderSnapshot({ stored, world, wish: { mode }, request: undefined, timeoutMs: 60_000 })
+    expect(await order('stop')).toMatchObject({ id: 5, kind: 'savepoint' })
+    await expect(order('drain')).rejects.toThrow(/^MR-L33 .*The stop with drain: the job has ended \(stopped\)/)
   })
 })
 

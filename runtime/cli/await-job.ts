@@ -4,16 +4,15 @@
 import { requestId } from '../base/ids.ts'
 import type { LocalWorld, StoredJob } from '../local/local-jobs.ts'
 import { headKeeperOf, snapshotFolderIn } from '../local/local-jobs.ts'
-import { manifestView } from '../rest/job-views.ts'
-import type { ManifestResource } from '../rest/resources.ts'
-import { drainedStopOf, savepointOfEnd } from '../storage/head.ts'
+import { headView, manifestView } from '../rest/job-views.ts'
+import type { HeadSummary, ManifestResource } from '../rest/resources.ts'
 import type { Head } from '../storage/head-contract.ts'
 import { commandError } from './errors.ts'
 import { contactJob } from './job-client.ts'
+import { isOver, savepointOfWishedEnd } from './job-end.ts'
+import { nextLook } from './next-look.ts'
 import { snapshotCall, snapshotState, subjects } from './snapshot-request.ts'
 import type { SnapshotState, SnapshotWish } from './snapshot-request.ts'
-
-const pollMs = 100
 
 export interface SnapshotOrder {
   readonly stored: StoredJob
@@ -39,8 +38,9 @@ export async function orderSnapshot(order: SnapshotOrder): Promise<ManifestResou
     const known = answer === undefined ? await fromHead(order, request) : snapshotState(answer)
     if (known?.state === 'completed') return known.snapshot
     if (known?.state === 'failed' || known?.state === 'ended') {
-      const stoppedWith = await stoppedByOther(order)
-      if (stoppedWith !== undefined) return stoppedWith
+      const head = await summaryOf(order)
+      const savepoint = head && savepointOfWishedEnd(head.end, wish)
+      if (savepoint !== undefined) return savepoint
       throw commandError('MR-L33', `${subject}: ${known.detail}.`)
     }
     if (performance.now() >= untilMs)
@@ -48,17 +48,9 @@ export async function orderSnapshot(order: SnapshotOrder): Promise<ManifestResou
         'MR-L35',
         `${subject} was asked for under the request id ${request}; --request ${request} waits for the same one.`,
       )
-    await pause()
+    await nextLook()
     answer = await client.get(answerPath, schema)
   }
-}
-
-/** Somebody else's request has stopped the job in this very way: what was asked for has happened. */
-async function stoppedByOther(order: SnapshotOrder): Promise<ManifestResource | undefined> {
-  const head = await headOf(order)
-  const savepoint = head && savepointOfEnd(head.end)
-  if (savepoint === undefined || order.wish.mode !== (savepoint.drained === true ? 'drain' : 'stop')) return undefined
-  return manifestView(savepoint, snapshotFolderIn(order.stored.storeFolder))
 }
 
 /** For a process that is not reached: what HEAD says, or that somebody else runs the job now and goes on with the request. */
@@ -84,14 +76,14 @@ async function fromHead(order: SnapshotOrder, request: string): Promise<Snapshot
 }
 
 /** Waits until the start that `savepoint` stopped has ended and has committed all that it may. Throws MR-L33, MR-L35. */
-export async function awaitEnd(order: SnapshotOrder, savepoint: ManifestResource): Promise<Head> {
+export async function awaitEnd(order: SnapshotOrder, savepoint: ManifestResource): Promise<HeadSummary> {
   const untilMs = performance.now() + order.timeoutMs
   for (;;) {
     // Asked in this order: who has gone wrote all that it would before.
     const contact = await contactJob(order.stored)
-    const head = await headOf(order)
+    const head = await summaryOf(order)
     // Its run command may have been given again already.
-    if (head !== undefined && (hasEnded(head) || head.start > savepoint.start)) return head
+    if (head !== undefined && (isOver(head) || head.start > savepoint.start)) return head
     if (contact.kind === 'not running') {
       const end = head?.end.kind ?? 'none'
       throw commandError(
@@ -100,14 +92,13 @@ export async function awaitEnd(order: SnapshotOrder, savepoint: ManifestResource
       )
     }
     if (performance.now() >= untilMs) throw commandError('MR-L35', `${order.stored.id} is ending.`)
-    await pause()
+    await nextLook()
   }
 }
 
-/** A job that was drained is stopped until all is committed, and then finished. */
-function hasEnded({ end, unconfirmed }: Head): boolean {
-  if (end.kind === 'none' || unconfirmed !== undefined) return false
-  return drainedStopOf(end) === undefined
+async function summaryOf(order: SnapshotOrder): Promise<HeadSummary | undefined> {
+  const head = await headOf(order)
+  return head && headView(head, snapshotFolderIn(order.stored.storeFolder))
 }
 
 export async function headOf({ stored, world }: Pick<SnapshotOrder, 'stored' | 'world'>): Promise<Head | undefined> {
@@ -122,8 +113,4 @@ export async function notRunning(
   const end = (await headOf({ stored, world }))?.end.kind ?? 'none'
   const how = `${stored.id} is ${end === 'none' ? 'interrupted' : end}.`
   return commandError('MR-L31', more === undefined ? how : `${how} ${more}`)
-}
-
-export function pause(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, pollMs))
 }

@@ -7,13 +7,14 @@ import { headView } from '../rest/job-views.ts'
 import type { LocalWorld, StoredJob } from '../local/local-jobs.ts'
 import { endRequest } from '../rest/request-resources.ts'
 import type { JobResource } from '../rest/resources.ts'
-import { headOf, pause } from './await-job.ts'
+import { headOf } from './await-job.ts'
 import { controlHelp, controlWords, targetOptions } from './control-words.ts'
 import type { ControlWords } from './control-words.ts'
 import { commandError } from './errors.ts'
 import { contactJob } from './job-client.ts'
 import { localWorld, namedJob } from './named-job.ts'
 import type { ControlEdge } from './named-job.ts'
+import { nextLook } from './next-look.ts'
 import { endRemotely, jobOver, reach } from './remote-job.ts'
 import { newRequest } from './request-word.ts'
 import { readWords } from './words.ts'
@@ -70,7 +71,7 @@ function goesOnLater(end: JobResource['end']): boolean {
   return end.kind === 'suspended' || end.kind === 'stopped'
 }
 
-/** It ends itself: its tasks first, then HEAD. */
+/** It ends itself: HEAD first, then its tasks. */
 async function ended(stored: StoredJob, world: LocalWorld): Promise<Head> {
   const untilMs = performance.now() + endDeadlineMs
   for (;;) {
@@ -83,7 +84,7 @@ async function ended(stored: StoredJob, world: LocalWorld): Promise<Head> {
     // It went before it wrote the end: nobody owns the job now.
     if (kind === 'not running') return cancelInHead(stored, world)
     if (performance.now() >= untilMs) throw commandError('MR-L35', `${stored.id} is to end.`)
-    await pause()
+    await nextLook()
   }
 }
 

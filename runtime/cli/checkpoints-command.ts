@@ -7,7 +7,7 @@ import { manifestView } from '../rest/job-views.ts'
 import { nothing } from '../rest/request-resources.ts'
 import { checkpoints as checkpointsResource } from '../rest/resources.ts'
 import type { CheckpointsResource } from '../rest/resources.ts'
-import { notRunning, pause } from './await-job.ts'
+import { notRunning } from './await-job.ts'
 import { controlHelp, controlWords, targetOptions, timeoutHelp, timeoutMsOf, timeoutOption } from './control-words.ts'
 import type { ControlWords, LocalTarget, RemoteTarget } from './control-words.ts'
 import { commandError } from './errors.ts'
@@ -15,6 +15,7 @@ import { contactJob } from './job-client.ts'
 import type { JobClient } from './job-client.ts'
 import { localWorld, namedJob } from './named-job.ts'
 import type { ControlEdge } from './named-job.ts'
+import { nextLook } from './next-look.ts'
 import { formatDuration, grouped } from './progress.ts'
 import { remoteJob } from './remote-job.ts'
 import { newRequest } from './request-word.ts'
@@ -108,7 +109,7 @@ async function trigger(client: Asked, words: TriggerWords, timeoutMs: number): P
     if (failed !== undefined)
       throw commandError('MR-L33', `Snapshot ${failed.id} failed (${failed.reason}): ${failed.detail}.`)
     if (performance.now() >= untilMs) throw commandError('MR-L35', 'A checkpoint was asked for.')
-    await pause()
+    await nextLook()
     // Under one id it is one request, however often it is made; a coordinator that has come back meanwhile does not know of it.
     if ('request' in words) await client.post('/v1/checkpoints', nothing, words)
   }

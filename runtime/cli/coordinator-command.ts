@@ -84,9 +84,11 @@ export async function runCoordinator(command: CoordinatorCommand, edge: ProcessE
   const environment = realEnvironment({ log, failpoints: plannedFailpoints(edge.failpoints, edge.kill) })
   const { startCoordinator, mayGoBetter } = await import('../distributed/coordinator-process.ts')
   const told = Promise.withResolvers<'told'>()
+  let hasStarted = false
   edge.onSignal(() => {
     told.resolve('told')
-    return true
+    // Before that it owns nothing that it would have to leave in order.
+    return hasStarted
   })
   const coordinator = await startCoordinator({
     config,
@@ -96,6 +98,7 @@ export async function runCoordinator(command: CoordinatorCommand, edge: ProcessE
     backOffMs: command.backOffMs,
     onBegan: tellOwned,
   })
+  hasStarted = true
   try {
     const outcome = await Promise.race([coordinator.ended, told.promise])
     if (outcome === 'told') {

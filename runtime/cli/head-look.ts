@@ -4,6 +4,7 @@ import { within } from '../base/deadline.ts'
 import type { HeadSummary } from '../rest/resources.ts'
 import { NodeFiles } from '../local/platform/node-files.ts'
 import { realEnvironment } from '../local/platform/real-environment.ts'
+import { endWords, isOver } from './job-end.ts'
 
 export type HeadLook =
   /** Nobody has anything to do for it any more. `store`: where HEAD lies. */
@@ -51,31 +52,4 @@ export async function lookAtHead(configFile: string): Promise<HeadLook> {
       ? ''
       : ', and not all of its commits are confirmed: its next coordinator sees to that, or millrace admin commit'
   return { kind: 'goes on', says: `By HEAD start ${start} ${endWords(end)}${more}.` }
-}
-
-/** There is an end, and all that it may commit is committed. */
-export function isOver({ end, unconfirmed }: Pick<HeadSummary, 'end' | 'unconfirmed'>): boolean {
-  // A job that was drained is stopped until all is committed, and then finished.
-  const isDraining = end.kind === 'stopped' && end.savepoint.drained
-  return end.kind !== 'none' && unconfirmed === null && !isDraining
-}
-
-/** Behind the job or its start. */
-export function endWords(end: HeadSummary['end']): string {
-  switch (end.kind) {
-    case 'none':
-      return 'has not ended'
-    case 'stopped':
-      return `was stopped with ${end.savepoint.path}`
-    case 'finished':
-      return end.drained === null ? 'has finished' : `was drained with ${end.drained.path}, and has finished`
-    case 'failed':
-      return `has failed: ${end.reason}`
-    case 'suspended':
-      return 'was suspended'
-    case 'cancelled':
-      return 'was cancelled'
-    default:
-      return end satisfies never
-  }
 }

@@ -109,7 +109,8 @@ export class JobClient {
     if (answer.kind !== 'answer') return answer
     if (answer.status >= 400) {
       const read = errorAnswer.safeParse(answer.body)
-      // Said by what stands before the process, such as an Ingress, which found nobody behind it; or by one that has not begun yet (MR-H11).
+      // Said by what stands before the process, such as an Ingress, which found nobody behind it; or by one that does not know HEAD yet (MR-H11,
+      // MR-H12).
       if (gatewayStatuses.has(answer.status))
         return { kind: 'silent', why: read.data?.message ?? `status ${answer.status}`, mayPass: true }
       return { kind: 'refused', code: read.data?.code, message: messageOf(answer.body) }

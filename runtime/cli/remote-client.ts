@@ -3,9 +3,9 @@
 
 import type { z } from 'zod'
 import { job as jobResource } from '../rest/resources.ts'
-import { pause } from './await-job.ts'
 import { commandError } from './errors.ts'
 import type { JobClient, Told } from './job-client.ts'
+import { nextLook } from './next-look.ts'
 import { formatDuration } from './progress.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -115,15 +115,13 @@ export class RemoteClient {
     // Once: the tries are many.
     if (!this.#saysThatItWaits) this.#options.terminal.say(`${what} for up to ${formatDuration(forMs)}.`)
     this.#saysThatItWaits = true
-    await pause()
+    await nextLook()
   }
 }
 
 function heardOf<T>(told: Told<T>): Heard<T> {
-  if (told.kind === 'told') return told
-  if (told.kind !== 'refused') return { kind: 'away', why: told.why, mayPass: told.mayPass }
-  // One that has just come back has nothing to answer with before it has read HEAD.
-  return told.code === 'MR-D36' ? { kind: 'away', why: 'it has not read HEAD yet', mayPass: true } : told
+  if (told.kind === 'told' || told.kind === 'refused') return told
+  return { kind: 'away', why: told.why, mayPass: told.mayPass }
 }
 
 function isForNow(answer: Answer<unknown>): boolean {

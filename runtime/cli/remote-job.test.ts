@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { requestId } from '../base/ids.ts'
 import type { RequestId } from '../base/ids.ts'
-import { distributedError } from '../distributed/errors.ts'
 import { NodeFiles } from '../local/platform/node-files.ts'
 import { realEnvironment } from '../local/platform/real-environment.ts'
+import { restError } from '../rest/errors.ts'
 import { JobHistory } from '../rest/job-history.ts'
 import { createRest } from '../rest/server.ts'
 import type { Rest, RestOptions } from '../rest/server.ts'
@@ -183,6 +183,46 @@ describe('a job behind an address', () => {
     expect(said).toBe('orders is cancelled.\n')
   })
 
+  describe('that somebody else stops meanwhile', () => {
+    const byOther = (head: Head): Head =>
+      stop(head, { request: requestId('other'), manifest: savepointRef(5), commitsPending: false })
+
+    /** Where both were taken, but the other came first. */
+    class StoppedByOther extends TestJob {
+      override stop(options: { readonly drain: boolean; readonly request: RequestId }) {
+        const answer = super.stop(options)
+        this.head = byOther(this.head)
+        this.answer(options.request, { outcome: 'ended', detail: 'the job has ended (stopped)' })
+        return answer
+      }
+    }
+
+    it('is stopped, as was asked for, with that savepoint', async () => {
+      expect(await give('stop', ...asOwner(await serve(new StoppedByOther())))).toBeUndefined()
+      expect(printed).toBe('s3://bucket/orders/savepoint-5\n')
+      expect(said).toBe('orders is stopped.\n')
+    })
+
+    it('is stopped too where its process takes no request any more', async () => {
+      const job = new TestJob()
+      const { head } = job
+      let looks = 0
+      const readHead = async (): Promise<Head> => {
+        if (looks++ > 0) job.execution = undefined
+        return job.execution === undefined ? byOther(head) : head
+      }
+      expect(await give('stop', ...asOwner(await serve(job, { readHead })))).toBeUndefined()
+      expect(printed).toBe('s3://bucket/orders/savepoint-5\n')
+    })
+
+    it('is not drained by that', async () => {
+      expect(await give('stop', '--drain', ...asOwner(await serve(new StoppedByOther())))).toMatch(
+        /^MR-L33 .*The stop with drain: the job has ended \(stopped\)/,
+      )
+      expect(printed).toBe('')
+    })
+  })
+
   it('that refuses says why', async () => {
     const job = new TestJob()
     const address = await serve(job)
@@ -302,11 +342,11 @@ describe('a job whose coordinator is away', () => {
     let hasRead = false
     const job = new TestJob()
     const readHead = async (): Promise<Head> => {
-      if (!hasRead) throw distributedError('MR-D36', '2000 ms.')
+      if (!hasRead) throw restError('MR-H12', '2000 ms.')
       return job.head
     }
     const asked = give('list', ...asOwner(await serve(job, { readHead })))
-    while (!said.includes('it has not read HEAD yet')) await turn()
+    while (!said.includes('MR-H12 ')) await turn()
     hasRead = true
     expect(await asked).toBe(true)
   })

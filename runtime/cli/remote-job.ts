@@ -6,12 +6,13 @@ import { resolve } from 'node:path'
 import { endRequest } from '../rest/request-resources.ts'
 import { job as jobResource } from '../rest/resources.ts'
 import type { HeadSummary, JobResource, ManifestResource } from '../rest/resources.ts'
-import { pause } from './await-job.ts'
 import type { RemoteTarget } from './control-words.ts'
 import { commandError } from './errors.ts'
-import { endWords, isOver, lookAtHead } from './head-look.ts'
+import { lookAtHead } from './head-look.ts'
 import { JobClient } from './job-client.ts'
+import { endWords, isOver, savepointOfWishedEnd } from './job-end.ts'
 import type { ControlEdge } from './named-job.ts'
+import { nextLook } from './next-look.ts'
 import { RemoteClient } from './remote-client.ts'
 import { remoteFilesOf } from './remote-config.ts'
 import { snapshotCall, snapshotState, subjects } from './snapshot-request.ts'
@@ -87,9 +88,10 @@ export interface RemoteOrder {
 
 /** The snapshot. Throws MR-L33 when it was refused or has failed, MR-L35 after the timeout. */
 export async function orderRemotely(
-  { client, job }: RemoteJob,
+  remote: RemoteJob,
   { wish, request, timeoutMs }: RemoteOrder,
 ): Promise<ManifestResource> {
+  const { client, job } = remote
   const untilMs = performance.now() + timeoutMs
   const { path, answerPath, schema, body } = snapshotCall(wish, request)
   const subject = subjects[wish.mode]
@@ -103,7 +105,7 @@ export async function orderRemotely(
     if (told.kind === 'told') {
       const known = snapshotState(told.value)
       if (known.state === 'completed') return known.snapshot
-      if (known.state !== 'pending') throw commandError('MR-L33', `${subject}: ${known.detail}.`)
+      if (known.state !== 'pending') return endInstead(remote, wish, `${subject}: ${known.detail}.`)
       wasTaken = true
       // Asked for again, one that has failed would be tried again, and that never be told.
       mustAsk = false
@@ -112,14 +114,23 @@ export async function orderRemotely(
     else if (!mustAsk && told.code === 'MR-H02') mustAsk = true
     // One that has just come back takes a moment to begin.
     else if (wasTaken ? told.code !== 'MR-H04' : !(await client.mayTakeItSoon(told)))
-      throw commandError('MR-L33', told.message)
+      return endInstead(remote, wish, told.message)
     if (performance.now() >= untilMs)
       throw commandError(
         'MR-L35',
         `${subject} was asked for under the request id ${request}; --request ${request} waits for the same one.${why}`,
       )
-    await (told.kind === 'away' ? client.pauseAway(told.why, untilMs - performance.now()) : pause())
+    await (told.kind === 'away' ? client.pauseAway(told.why, untilMs - performance.now()) : nextLook())
   }
+}
+
+/** The savepoint of an end that the job has come to meanwhile, if it is as wished. Throws MR-L33 with `refusal`. */
+async function endInstead({ client, job }: RemoteJob, wish: SnapshotWish, refusal: string): Promise<ManifestResource> {
+  const now = await client.get('/v1/job', jobResource)
+  const isOfThisRun = job.end.kind === 'none' && now.start === job.start
+  const savepoint = isOfThisRun ? savepointOfWishedEnd(now.end, wish) : undefined
+  if (savepoint === undefined) throw commandError('MR-L33', refusal)
+  return savepoint
 }
 
 /** Until HEAD has an end. Throws MR-L33 when it is refused, MR-L35, and MR-L37 when the coordinator went before it told. */
@@ -138,7 +149,7 @@ export async function endRemotely(
     if (end !== null && end.kind !== 'none') return awaitRemoteEnd(remote, untilMs - performance.now())
     if (performance.now() >= untilMs) throw commandError('MR-L35', `${job.id} is to end.`)
     // Until HEAD has it a coordinator that comes back does not know of it.
-    await pause()
+    await nextLook()
   }
 }
 
@@ -151,7 +162,7 @@ export async function awaitRemoteEnd({ client, job }: RemoteJob, timeoutMs: numb
     if (heard.kind === 'away' && client.isGone)
       throw client.gone(heard.why, `It went before it told that all of ${job.id} has ended; HEAD knows.`)
     if (performance.now() >= untilMs) throw commandError('MR-L35', `${job.id} is ending.`)
-    await (heard.kind === 'away' ? client.pauseAway(heard.why) : pause())
+    await (heard.kind === 'away' ? client.pauseAway(heard.why) : nextLook())
   }
 }
 

@@ -8,8 +8,8 @@ const signals = { SIGINT: 130, SIGTERM: 143 } as const
 let lastSignalMs = -Infinity
 
 /**
- * Only once a job runs: before that a signal ends the process by itself, also one whose job file never comes to its end. `handler`: false: it
- * was asked to end in vain; leave at once. Whatever happens, the store stays right.
+ * `handler`: false: it was asked to end in vain, or there is nothing to end in order; leave at once. So it is before a job runs, where its file
+ * may never come to its end, and before there is a handler. Whatever happens, the store stays right.
  */
 export function handleSignals(handler: () => boolean): void {
   for (const [signal, exitCode] of Object.entries(signals)) {

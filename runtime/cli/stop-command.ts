@@ -1,6 +1,6 @@
 // `millrace stop`: ends a running job with a savepoint.
 
-import type { HeadEnd } from '../storage/head-contract.ts'
+import type { HeadSummary } from '../rest/resources.ts'
 import { awaitEnd, orderSnapshot } from './await-job.ts'
 import { controlHelp, controlWords, targetOptions, timeoutHelp, timeoutMsOf, timeoutOption } from './control-words.ts'
 import type { ControlWords } from './control-words.ts'
@@ -68,6 +68,6 @@ export async function stopJob(command: StopCommand, edge: ControlEdge): Promise<
   edge.terminal.say(sentence(stored.id, end.kind))
 }
 
-function sentence(id: string, end: HeadEnd['kind']): string {
+function sentence(id: string, end: HeadSummary['end']['kind']): string {
   return `${id} ${end === 'finished' ? 'is drained and has finished' : 'is stopped'}.`
 }

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { manualEnvironment, SeededRandom } from '../testkit/manual-clock.ts'
-import { createLink } from './link.ts'
+import { createLink, linkDeadlineMs } from './link.ts'
 import type { DatagramPort } from './link.ts'
 
 /** Two ports with a wire between them that loses, repeats and delays by a seed while `rough`. */
@@ -29,6 +29,11 @@ function roughPair(seed: number) {
   })
   return { environment, state, ports: [port(0), port(1)] as const, closed }
 }
+
+it("the deadline of a slot's link is never below that of its job's channels, so that an outage which these outlast restarts nothing", () => {
+  expect(linkDeadlineMs({ channelDeadlineMs: 600_000 })).toBe(600_000)
+  expect(linkDeadlineMs({ channelDeadlineMs: 5_000 })).toBe(120_000)
+})
 
 describe('a control link', () => {
   it('delivers each message once and in order over a network that loses, repeats and reorders', () => {

@@ -12,6 +12,14 @@ export interface DatagramPort {
   close(): void
 }
 
+/** A slot's link is lost after no less, ms, without an answer: an outage of NATS is a pause (rule 10), and workers are lost sooner. */
+export const linkDeadlineMsMin = 120_000
+
+/** Of both ends of a slot's link, ms: a job whose channels outlast a longer outage has links that do too. */
+export function linkDeadlineMs({ channelDeadlineMs }: { readonly channelDeadlineMs: number }): number {
+  return Math.max(linkDeadlineMsMin, channelDeadlineMs)
+}
+
 export interface LinkOptions {
   readonly port: DatagramPort
   readonly environment: Environment

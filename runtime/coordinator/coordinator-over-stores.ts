@@ -2,7 +2,7 @@
 
 import { SnapshotDownloader } from '../checkpoint/snapshot-reader.ts'
 import { SnapshotUploader } from '../checkpoint/snapshot-writer.ts'
-import type { OpenedStores } from '../distributed/contract.ts'
+import type { OpenedStores } from '../storage/contract.ts'
 import type { JobCoordinatorOptions } from './coordinator-contract.ts'
 import { JobCoordinator } from './job-coordinator.ts'
 import { placeTasks } from './placement.ts'

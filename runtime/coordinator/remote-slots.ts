@@ -22,8 +22,6 @@ import { Survival } from './remote-slots-survival.ts'
 import { WorkerRegistry } from './worker-registry.ts'
 import type { RegistryEffect, WorkerEntry } from './worker-registry.ts'
 
-/** A slot's link is lost after so long without an answer, ms: an outage of NATS is a pause (rule 10), and workers are lost sooner. */
-export const linkDeadlineMs = 120_000
 /** How long a slot waits for a worker that has room, ms: a pod takes minutes where its image is pulled or a node is made for it. */
 const roomDeadlineMsUsual = 300_000
 /** Every worker that is there has found its new coordinator by then, ms: above the longest pause between two of its tries. */
@@ -42,6 +40,8 @@ export interface RemoteSlotsOptions {
   readonly environment: Environment
   /** Datagrams to and from a slot, of this incarnation's link. */
   readonly openPort: (slot: SlotId, incarnation: Incarnation) => DatagramPort
+  /** The slots' end has the same. */
+  readonly linkDeadlineMs: number
   readonly roomDeadlineMs?: number
 }
 
@@ -70,7 +70,7 @@ export class RemoteSlots implements SlotProvider {
   /** The time that workers have to come after the last one that brought a slot. */
   #others: Timer | undefined
   #carryingOut = false
-  #shutDown = false
+  #abandoned = false
 
   constructor(options: RemoteSlotsOptions) {
     this.#options = options
@@ -101,7 +101,7 @@ export class RemoteSlots implements SlotProvider {
   }
 
   terminate(slot: SlotId): Promise<void> {
-    if (this.#shutDown) return Promise.resolve()
+    if (this.#abandoned) return Promise.resolve()
     const ending = this.#ending.get(slot) ?? Promise.withResolvers<void>()
     this.#ending.set(slot, ending)
     this.#happen(() => this.#registry.terminate(slot))
@@ -148,13 +148,9 @@ export class RemoteSlots implements SlotProvider {
     this.#happen(() => this.#registry.dismiss(reason))
   }
 
+  /** As SlotProvider says, and when this process ends: connections and links are closed without a word, and the slots run on. */
   abandon(): void {
-    this.shutDown()
-  }
-
-  /** This process ends: connections and links are closed without a word, and the slots run on. */
-  shutDown(): void {
-    this.#shutDown = true
+    this.#abandoned = true
     this.#timer?.cancel()
     this.#others?.cancel()
     for (const link of this.#links.values()) link.close()
@@ -197,7 +193,7 @@ export class RemoteSlots implements SlotProvider {
   }
 
   #happen(what: (nowMs: number) => void): void {
-    if (this.#shutDown) return
+    if (this.#abandoned) return
     what(this.#options.environment.clock.nowMs())
     // Whoever hears of a loss may ask for something else at once: that comes behind what is still to be done.
     if (this.#carryingOut) return
@@ -222,7 +218,7 @@ export class RemoteSlots implements SlotProvider {
     this.#timer?.cancel()
     const { clock } = this.#options.environment
     const { wakeAtMs } = this.#registry
-    if (wakeAtMs === undefined || this.#shutDown) return
+    if (wakeAtMs === undefined || this.#abandoned) return
     const delayMs = Math.max(0, wakeAtMs - clock.nowMs())
     this.#timer = clock.timer(delayMs, () => this.#happen((nowMs) => this.#registry.tick(nowMs)))
   }
@@ -271,11 +267,11 @@ export class RemoteSlots implements SlotProvider {
   }
 
   #bind(slot: SlotId, onFirst: (message: FromSlot) => boolean = () => true): void {
-    const { environment, openPort } = this.#options
+    const { environment, openPort, linkDeadlineMs: deadlineMs } = this.#options
     const link = this.#links.get(slot)
     if (link === undefined) return
     const port = openPort(slot, this.#incarnation!)
-    const bound = createLink<ToSlot, FromSlot>({ port, environment, deadlineMs: linkDeadlineMs })
+    const bound = createLink<ToSlot, FromSlot>({ port, environment, deadlineMs })
     link.bind(
       hearingFirst(bound, (message) => {
         // A survivor is one of those who are there before it counts as awaited no longer.

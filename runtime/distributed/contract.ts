@@ -1,14 +1,11 @@
 // What a coordinator's and a worker's process are told, and the parts they are put together from.
 
 import type { JobId, SlotId, Start } from '../base/ids.ts'
-import type { ForeignObjects, HeadStore, ObjectKey, ObjectStore } from '../storage/contract.ts'
+import type { SecretFile, StorageConfig } from '../storage/contract.ts'
 import type { FrameTransport } from '../network/contract.ts'
 
 /** Version of the process config; a file of another is refused. */
 export const PROCESS_CONFIG_VERSION = 1
-
-/** A file's content, read when it is needed and never logged. Absolute path. */
-export type SecretFile = string
 
 /**
  * One file, JSON or YAML, the same for the coordinator and all workers of a job; the operator renders it, a person may write it. Secrets stand
@@ -58,25 +55,10 @@ export interface ProcessConfig {
     /** Everything else. */
     readonly readerFile: SecretFile
   }
+  /** The StreamJob that an operator runs it for, which is changed by kubectl; absent: nobody but who has the owner's token changes the job. */
+  readonly kubernetes?: { readonly namespace: string; readonly name: string }
   readonly worker?: { readonly slots?: number; readonly graceMs?: number }
   readonly logLevel?: 'debug' | 'info' | 'warn' | 'error'
-}
-
-export interface StorageConfig {
-  /** The job's prefix: s3://bucket/prefix or file:///folder. The job's id is appended by whoever renders the config, not here. */
-  readonly checkpoints: string
-  readonly s3?: S3Config
-}
-
-export interface S3Config {
-  /** Such as http://127.0.0.1:7070; absent: AWS by its region. */
-  readonly endpoint?: string
-  readonly region?: string
-  readonly forcePathStyle?: boolean
-  /** Absent: the SDK's chain (environment, shared files, web identity). Files of a mounted Secret. */
-  readonly accessKeyIdFile?: SecretFile
-  readonly secretAccessKeyFile?: SecretFile
-  readonly sessionTokenFile?: SecretFile
 }
 
 export interface NatsConfig {
@@ -89,21 +71,6 @@ export interface NatsConfig {
   readonly tls?: { readonly caFile?: SecretFile; readonly certFile?: SecretFile; readonly keyFile?: SecretFile }
   /** Default: `_INBOX_<job token>`, which is what a job's credentials allow. */
   readonly inboxPrefix?: string
-}
-
-/** Stores of one job at its storage address (storage/open-stores.ts). */
-export interface OpenedStores {
-  readonly objects: ObjectStore
-  readonly head: HeadStore
-  /** Reads restore points of other jobs: file:// and s3:// keys. */
-  readonly foreign: ForeignObjects
-  /** A manifest's folder as a person names it: s3://bucket/prefix/chk-7 or an absolute path. */
-  locate(manifest: ObjectKey): string
-  /** Takes away what earlier lives left half-written (multipart uploads, temporaries), once the job is owned. Never rejects. */
-  removeLeftovers(): Promise<void>
-  /** Resolves if the store answers; rejects with what it said. For health. */
-  ping(): Promise<void>
-  close(): Promise<void>
 }
 
 /** One NATS connection of a thread (network/nats/connect.ts). Reconnects for ever. */

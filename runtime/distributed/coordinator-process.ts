@@ -3,6 +3,7 @@
 import { pause } from '../base/deadline.ts'
 import type { Environment } from '../base/environment.ts'
 import { MillraceError } from '../base/errors.ts'
+import { linkDeadlineMs } from '../control/link.ts'
 import type { CoordinatorObserver, JobOutcome, RestoreRequest } from '../coordinator/coordinator-contract.ts'
 import { coordinatorOver } from '../coordinator/coordinator-over-stores.ts'
 import type { JobCoordinator } from '../coordinator/job-coordinator.ts'
@@ -10,6 +11,7 @@ import { placeTasks } from '../coordinator/placement.ts'
 import { RemoteSlots } from '../coordinator/remote-slots.ts'
 import type { JobGraph } from '../job/contract.ts'
 import type { Job } from '../job/define-job.ts'
+import { loadedInTime } from '../job/loaded-in-time.ts'
 import { loadJob } from '../local/job-module.ts'
 import { findRestorePoint } from '../local/restore-path.ts'
 import { controlSubjects } from '../network/subjects.ts'
@@ -21,15 +23,17 @@ import { HistoryKeeper } from '../rest/history-keeper.ts'
 import { JobHistory } from '../rest/job-history.ts'
 import { createRest } from '../rest/server.ts'
 import type { Rest } from '../rest/server.ts'
-import type { FileSystem } from '../storage/contract.ts'
+import type { FileSystem, OpenedStores } from '../storage/contract.ts'
 import type { Head } from '../storage/head-contract.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
 import { openStores } from '../storage/open-stores.ts'
 import { snapshotPlace } from '../storage/paths.ts'
-import type { NatsLink, OpenedStores, ProcessConfig } from './contract.ts'
+import type { NatsLink, ProcessConfig } from './contract.ts'
 import { afterBackOff } from './after-back-off.ts'
 import { AwaitedServices } from './awaited-services.ts'
 import { buildOf } from './build-identity.ts'
+import { CertificateRenewal } from './certificate-renewal.ts'
+import type { Certificate } from './certificate-renewal.ts'
 import { graphOf } from './job-graph.ts'
 import { lastKnown } from './last-known.ts'
 import { listenForWorkers } from './platform/worker-listener.ts'
@@ -95,8 +99,9 @@ class CoordinatorProcess {
   #slots: RemoteSlots | undefined
   #listener: WorkerListener | undefined
   #rest: Rest | undefined
-  #keeper: HistoryKeeper | undefined
-  #head: HeadKeeper | undefined
+  #renewal: CertificateRenewal | undefined
+  #historyKeeper: HistoryKeeper | undefined
+  #headKeeper: HeadKeeper | undefined
   #coordinator: JobCoordinator | undefined
 
   constructor(options: CoordinatorProcessOptions) {
@@ -111,7 +116,7 @@ class CoordinatorProcess {
     // What is wrong in the config or the job file is said before anything is asked of the servers.
     const tokens = await this.#tokens()
     const certificate = await this.#certificate()
-    const job = await loadJob(config.job.file)
+    const job = await loadedInTime(environment.clock, loadJob(config.job.file))
     const graph = graphOf(job, config, undefined)
     const slots = new RemoteSlots({
       job: id,
@@ -119,6 +124,7 @@ class CoordinatorProcess {
       build: await buildOf(config, files),
       token: tokens.worker,
       environment,
+      linkDeadlineMs: linkDeadlineMs(graph.settings),
       openPort: (slot, incarnation) => {
         const subjects = controlSubjects(id, slot, incarnation)
         return this.#nats!.datagrams({ own: subjects.coordinator, peer: subjects.slot })
@@ -141,6 +147,7 @@ class CoordinatorProcess {
       tokens: { owner: tokens.owner, reader: tokens.reader },
       listen: { host: config.coordinator.listenHost ?? ownHost(host) ?? '::', port, tls: certificate },
       identified: true,
+      kubernetes: config.kubernetes,
       waitsFor: () => this.#services.waitsFor,
       pings: {
         storage: async () => (this.#stores ?? this.#notOpened(objectStore)).ping(),
@@ -154,7 +161,14 @@ class CoordinatorProcess {
     })
     this.#rest = rest
     const restAddress = await rest.listen()
-    this.#listener = await this.#listen(slots)
+    const listener = await this.#listen(slots, certificate)
+    this.#listener = listener
+    if (certificate !== undefined)
+      this.#renewal = new CertificateRenewal({
+        read: async () => (await this.#certificate())!,
+        servers: [listener, rest],
+        environment,
+      })
     const { checkpoints } = config.storage
     const fields = { job: id, start, rest: restAddress, checkpoints, nats: config.nats.servers }
     environment.log('info', 'the coordinator looks for its store and NATS', fields)
@@ -177,7 +191,7 @@ class CoordinatorProcess {
       services.opened(nats, async () => this.#connect()).then((connected) => (this.#nats = connected)),
     ])
     const head = await services.answered('HEAD', () => HeadKeeper.open(stores.head, environment))
-    this.#head = head
+    this.#headKeeper = head
     const restore = await services.answered('the restore point that it is to begin from', () =>
       this.#restoreRequest(stores, head),
     )
@@ -229,15 +243,16 @@ class CoordinatorProcess {
 
   /** Before its first beginning a job has no HEAD, and nothing is wrong with it. */
   async #readHead(): Promise<Head> {
-    const keeper = this.#head ?? this.#notBegun()
+    const keeper = this.#headKeeper ?? this.#notBegun()
     if (this.#history.sinceMs !== undefined) return keeper.readBegun()
     return (await keeper.read()) ?? this.#notBegun()
   }
 
   async leave(): Promise<void> {
     this.#services.close()
+    this.#renewal?.close()
     this.#listener?.close()
-    this.#slots?.shutDown()
+    this.#slots?.abandon()
     await this.#end()
   }
 
@@ -252,7 +267,7 @@ class CoordinatorProcess {
   }
 
   async #end(): Promise<void> {
-    await this.#keeper?.close()
+    await this.#historyKeeper?.close()
     const closing = [this.#rest, this.#nats, this.#stores].flatMap((part) => (part === undefined ? [] : [part.close()]))
     for (const result of await Promise.allSettled(closing)) {
       if (result.status === 'rejected')
@@ -270,7 +285,7 @@ class CoordinatorProcess {
     }
   }
 
-  async #certificate(): Promise<{ readonly cert: string; readonly key: string } | undefined> {
+  async #certificate(): Promise<Certificate | undefined> {
     const { config, files } = this.#options
     const { tls } = config.coordinator
     if (tls === undefined) return undefined
@@ -280,14 +295,14 @@ class CoordinatorProcess {
     }
   }
 
-  #listen(slots: RemoteSlots): Promise<WorkerListener> {
+  #listen(slots: RemoteSlots, certificate: Certificate | undefined): Promise<WorkerListener> {
     const { config, environment } = this.#options
-    const { workersAddress, listenHost, tls } = config.coordinator
+    const { workersAddress, listenHost } = config.coordinator
     const { host, port } = parseAddress(workersAddress)!
     return listenForWorkers({
       host: listenHost ?? ownHost(host),
       port,
-      certificate: tls === undefined ? undefined : async () => (await this.#certificate())!,
+      certificate,
       log: environment.log,
       accept: (connection) => slots.accept(connection),
     })
@@ -322,14 +337,14 @@ class CoordinatorProcess {
         observer.began?.(head, restorePoint)
         this.#options.onBegan?.()
         void stores.removeLeftovers()
-        if (this.#keeper !== undefined) return
-        this.#keeper = new HistoryKeeper({
+        if (this.#historyKeeper !== undefined) return
+        this.#historyKeeper = new HistoryKeeper({
           history: this.#history,
           store: stores.objects,
           environment,
           firstWriteAfterMs: historyAfterMs,
         })
-        void this.#keeper.load()
+        void this.#historyKeeper.load()
       },
     }
   }

@@ -42,12 +42,6 @@ export const distributedErrors = {
     retry: false,
     remedy: 'Mend its name in job.args; a misspelt one would silently give way to its default.',
   },
-  'MR-D36': {
-    meaning: 'HEAD could not be read in time to answer a question.',
-    who: 'external system',
-    retry: true,
-    remedy: 'See whether the object store answers; GET /v1/health says what it said.',
-  },
 } as const satisfies Record<string, ErrorRow>
 
 export const distributedError = errorsOf(distributedErrors)

@@ -41,7 +41,7 @@ describe('HEAD for questions by REST', () => {
   it('is read once at a time, however many ask and however long it takes: the reads that the job needs are not kept waiting', async () => {
     const { reads, ask, late } = subject()
     for (let question = 0; question < 30; question++)
-      await expect(late(ask())).rejects.toMatchObject({ code: 'MR-D36' })
+      await expect(late(ask())).rejects.toMatchObject({ code: 'MR-H12' })
     expect(reads).toHaveLength(1)
     reads[0]!.resolve(headOf(1))
     await settlePromises()

@@ -3,13 +3,13 @@
 import { within } from '../base/deadline.ts'
 import type { Clock } from '../base/environment.ts'
 import type { Head } from '../storage/head-contract.ts'
-import { distributedError } from './errors.ts'
+import { restError } from '../rest/errors.ts'
 
 /** How long a question waits for HEAD. */
 export const headDeadlineMs = 2_000
 
 /**
- * Status must not wait for a store that is away: what HEAD said last is told then, and HEAD itself decides whatever is asked for. Throws MR-D36
+ * Status must not wait for a store that is away: what HEAD said last is told then, and HEAD itself decides whatever is asked for. Throws MR-H12
  * when nothing is known yet.
  */
 export function lastKnown(read: () => Promise<Head>, clock: Clock): () => Promise<Head> {
@@ -21,7 +21,7 @@ export function lastKnown(read: () => Promise<Head>, clock: Clock): () => Promis
       .then((head) => (known = head))
       .finally(() => (reading = undefined))
     try {
-      return await within(clock, headDeadlineMs, reading, () => distributedError('MR-D36', `${headDeadlineMs} ms.`))
+      return await within(clock, headDeadlineMs, reading, () => restError('MR-H12', `${headDeadlineMs} ms.`))
     } catch (error) {
       if (known === undefined) throw error
       return known

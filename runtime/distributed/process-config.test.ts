@@ -51,6 +51,7 @@ const full = {
   },
   coordinator: { workersAddress: 'orders-coordinator:7100', restAddress: '[::1]:7101', listenHost: '0.0.0.0', tls },
   tokens: { workerFile: '/secrets/worker', ownerFile: '/secrets/owner', readerFile: '/secrets/reader' },
+  kubernetes: { namespace: 'shop', name: 'orders' },
   worker: { slots: 2, graceMs: 25_000 },
   logLevel: 'debug',
 }
@@ -118,7 +119,12 @@ tokens: { workerFile: /secrets/worker, ownerFile: /secrets/owner, readerFile: /s
     [
       'coordinator.workersAddress',
       'orders:7100',
-      'coordinator.workersAddress is not on this machine, so coordinator.tls is needed',
+      'coordinator.workersAddress is not of this machine alone, so coordinator.tls is needed',
+    ],
+    [
+      'coordinator.listenHost',
+      '0.0.0.0',
+      'coordinator.listenHost is not of this machine alone, so coordinator.tls is needed: tokens cross the network there',
     ],
     ['coordinator.tls', { certFile: '/c' }, 'coordinator.tls.keyFile is missing; coordinator.tls.caFile is missing'],
     ['worker.slots', 257, 'worker.slots is above 256'],

@@ -12,9 +12,9 @@ import type { JobSettings } from '../job/contract.ts'
 import { checkNatsConfig } from '../network/nats/authentication.ts'
 import { parseStorageAddress } from '../storage/paths.ts'
 import { checkS3Settings } from '../storage/s3/s3-settings.ts'
-import type { FileSystem } from '../storage/contract.ts'
+import type { FileSystem, SecretFile } from '../storage/contract.ts'
 import { PROCESS_CONFIG_VERSION } from './contract.ts'
-import type { ProcessConfig, SecretFile } from './contract.ts'
+import type { ProcessConfig } from './contract.ts'
 import { distributedError } from './errors.ts'
 
 /** Throws MR-D30 or MR-D31 with all that is wrong, MR-W37, MR-S39 or MR-J08 for what those layers refuse. */
@@ -157,15 +157,22 @@ const schema = z.strictObject({
       listenHost: text.optional(),
       tls: z.strictObject({ certFile: secretFile, keyFile: secretFile, caFile: secretFile }).optional(),
     })
-    .superRefine(({ workersAddress, restAddress, tls }, context) => {
-      for (const [name, value] of Object.entries({ workersAddress, restAddress })) {
-        const parsed = parseAddress(value)
-        if (tls !== undefined || parsed === undefined || isLoopback(parsed.host)) continue
-        const message = 'is not on this machine, so coordinator.tls is needed: tokens cross the network there'
+    .superRefine(({ workersAddress, restAddress, listenHost, tls }, context) => {
+      if (tls !== undefined) return
+      // Behind addresses of this machine alone there may be a listener that everybody reaches.
+      const hosts = {
+        workersAddress: parseAddress(workersAddress)?.host,
+        restAddress: parseAddress(restAddress)?.host,
+        listenHost,
+      }
+      for (const [name, host] of Object.entries(hosts)) {
+        if (host === undefined || isLoopback(host)) continue
+        const message = 'is not of this machine alone, so coordinator.tls is needed: tokens cross the network there'
         context.addIssue({ code: 'custom', path: [name], message })
       }
     }),
   tokens: z.strictObject({ workerFile: secretFile, ownerFile: secretFile, readerFile: secretFile }),
+  kubernetes: z.strictObject({ namespace: text.max(253), name: text.max(253) }).optional(),
   worker: z.strictObject({ slots: wholeNumber.max(SLOTS_MAX).optional(), graceMs: wholeNumber.optional() }).optional(),
   logLevel: z.enum(['debug', 'info', 'warn', 'error']).optional(),
 })

@@ -6,7 +6,7 @@ import { checkpointId, incarnation, jobId, slotId } from '../base/ids.ts'
 import type { Incarnation, SlotId } from '../base/ids.ts'
 import { CONTROL_VERSION } from '../control/contract.ts'
 import type { ControlLink, FromSlot, SlotStart, ToSlot } from '../control/contract.ts'
-import { createLink } from '../control/link.ts'
+import { createLink, linkDeadlineMsMin } from '../control/link.ts'
 import type { DatagramPort } from '../control/link.ts'
 import { BoundLater } from '../control/worker-link.ts'
 import { RemoteSlots, reconnectMs } from '../coordinator/remote-slots.ts'
@@ -15,8 +15,8 @@ import { realEnvironment } from '../local/platform/real-environment.ts'
 import { controlSubjects } from '../network/subjects.ts'
 import { testAuthority } from '../../tests/support/certificates.ts'
 import { dial } from './platform/dial.ts'
+import type { Certificate } from './certificate-renewal.ts'
 import { listenForWorkers } from './platform/worker-listener.ts'
-import type { Certificate } from './platform/worker-listener.ts'
 import { WorkerShell } from './worker-shell.ts'
 import type { SlotHost } from './worker-shell.ts'
 
@@ -124,6 +124,7 @@ async function coordinator(
     runtimeVersion: '1.0.0',
     token: 'secret-token',
     environment,
+    linkDeadlineMs: linkDeadlineMsMin,
     openPort: (slot, incarnation) => {
       const subjects = controlSubjects(job, slot, incarnation)
       return datagrams.port(subjects.coordinator, subjects.slot)
@@ -133,12 +134,12 @@ async function coordinator(
   const listener = await listenForWorkers({
     host: '127.0.0.1',
     port,
-    certificate: certificate === undefined ? undefined : async () => certificate,
+    certificate,
     log: (level, message, fields) => environment.log(level, message, fields),
     accept: (connection) => slots.accept(connection),
   })
   const end = (): void => {
-    slots.shutDown()
+    slots.abandon()
     listener.close()
   }
   undo.push(end)
@@ -258,6 +259,20 @@ describe('coordinator and worker', () => {
     await slots.terminate(slotId('0#1.1'))
     const again = watch(slots.start(slotId('0#1.2'), start(1)))
     await until(() => again.messages.length > 0)
+  })
+
+  it('a slot that does not answer is lost after the deadline of the link that its job is given, not before', async () => {
+    const datagrams = new Datagrams()
+    const { slots, port } = await coordinator(datagrams, { linkDeadlineMs: 300 })
+    worker(datagrams, port)
+    const link = slots.start(slotId('0#1.1'), start(1))
+    const seen = watch(link)
+    await until(() => seen.messages.length > 0)
+    datagrams.away = true
+    const sinceMs = performance.now()
+    link.send({ type: 'adopt', newestKnown: checkpointId(1) })
+    await until(() => seen.lost.length > 0)
+    expect(performance.now() - sinceMs).toBeGreaterThan(250)
   })
 
   it('a process with a thread that does not end says so instead of waiting for it', async () => {

@@ -85,6 +85,12 @@ export const jobErrors = {
     remedy:
       'connect takes a broadcast stream, or a stream that is keyed as its other side is: key both by keyBy, or neither; intervalJoin takes two keyed streams, join and coGroup two that are not and windows.',
   },
+  'MR-J14': {
+    meaning: 'The job could not be loaded in time.',
+    who: 'user',
+    retry: true,
+    remedy: 'See what the job file waits for while it is loaded, such as a server at the top level of a module.',
+  },
 } as const
 
 export const jobError = errorsOf(jobErrors)

@@ -45,7 +45,7 @@ export const restErrors = {
     meaning: "This needs the owner's token; the request came with the reader's.",
     who: 'user',
     retry: false,
-    remedy: "Send the owner's token (tokens.ownerFile of the process config).",
+    remedy: "Send the owner's token (tokens.ownerFile of the process config), unless it is the operator's.",
   },
   'MR-H08': {
     meaning: 'The request is for another start of the job.',
@@ -72,6 +72,12 @@ export const restErrors = {
     retry: true,
     remedy: 'Ask again; GET /readyz says what it waits for, such as the object store.',
   },
+  'MR-H12': {
+    meaning: 'HEAD could not be read in time to answer a question.',
+    who: 'external system',
+    retry: true,
+    remedy: 'See whether the object store answers; GET /v1/health says what it said.',
+  },
 } as const satisfies Record<string, ErrorRow>
 
 export const restError = errorsOf(restErrors)
@@ -86,6 +92,7 @@ const statuses: Readonly<Record<string, number>> = {
   'MR-H07': 403,
   'MR-H08': 409,
   'MR-H11': 503,
+  'MR-H12': 503,
 } satisfies Partial<Record<keyof typeof restErrors, number>>
 
 export function statusOf(code: string): number {

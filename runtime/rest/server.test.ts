@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { checkpointId, requestId, subtaskIndex, taskKey, vertexId } from '../base/ids.ts'
 import { completeCheckpoint } from '../storage/head.ts'
 import { settlePromises } from '../testkit/manual-clock.ts'
+import { restError } from './errors.ts'
 import { snapshotsRemembered } from './job-history.ts'
 import { requestsWaitingMax } from './savepoint-requests.ts'
 import { checkpointRef } from './test-job.ts'
@@ -9,6 +10,15 @@ import { closeServed, ownerToken as token, serve } from './harness.ts'
 import type { Call } from './harness.ts'
 
 afterEach(closeServed)
+
+describe('HEAD that cannot be read in time', () => {
+  it('is not there for now, and no failure to be told of at each look', async () => {
+    const readHead = () => Promise.reject(restError('MR-H12', '2000 ms.'))
+    const { call, logged } = await serve({ readHead })
+    expect(await call('/v1/job')).toMatchObject({ status: 503, body: { code: 'MR-H12' } })
+    expect(logged).toEqual([])
+  })
+})
 
 describe('an address', () => {
   it('that somebody else has is one clear error', async () => {

@@ -13,13 +13,19 @@ import type { Route } from './route.ts'
 import { routesOf } from './routes.ts'
 import type { ServedJob } from './served-job.ts'
 
+interface ServerCertificate {
+  /** PEM. */
+  readonly cert: string
+  readonly key: string
+}
+
 export interface ListenOptions {
   /** 127.0.0.1 for this machine alone, 0.0.0.0 or :: for all. */
   readonly host: string
   /** 0: a free one. */
   readonly port: number
-  /** PEM. Absent: plain HTTP, for loopback. */
-  readonly tls?: { readonly cert: string; readonly key: string } | undefined
+  /** Absent: plain HTTP, for loopback. */
+  readonly tls?: ServerCertificate | undefined
 }
 
 export interface RestOptions extends ServedJob {
@@ -33,8 +39,14 @@ export interface RestOptions extends ServedJob {
 export interface Rest {
   /** Begins to listen; gives the address, such as http://127.0.0.1:40123. Rejects with MR-H10 when the host or the port cannot be had. */
   listen(): Promise<string>
+  /** Over TLS: for connections from now on. Throws for what is no certificate. */
+  renewCertificate(renewed: ServerCertificate): void
   /** Cuts connections off. */
   close(): Promise<void>
+}
+
+interface SecureServer {
+  setSecureContext(certificate: ServerCertificate): void
 }
 
 const bodyBytesMax = 16 * 1024
@@ -86,6 +98,8 @@ export async function createRest(options: RestOptions): Promise<Rest> {
         throw restError('MR-H10', `${host}, port ${port}: ${(error as Error).message}.`, error)
       }
     },
+    // Fastify's types know the server without TLS alone.
+    renewCertificate: (renewed) => (app.server as Partial<SecureServer>).setSecureContext?.(renewed),
     close: () => app.close(),
   }
 }

@@ -1,4 +1,5 @@
-// The object store, HEAD's store, and the file system: contracts. One conformance suite holds every object store to this text.
+// The object store, HEAD's store, the file system, and the stores of one job: contracts. One conformance suite holds every object store to
+// this text.
 
 import type { Brand } from '../base/ids.ts'
 
@@ -78,4 +79,39 @@ export interface FileSystem {
   /** A file or an empty folder (else ENOTEMPTY). Idempotent. */
   remove(path: string): Promise<void>
   exists(path: string): Promise<boolean>
+}
+
+/** A file's content, read when it is needed and never logged. Absolute path. */
+export type SecretFile = string
+
+export interface StorageConfig {
+  /** The job's prefix: s3://bucket/prefix or file:///folder. The job's id is appended by whoever renders the config, not here. */
+  readonly checkpoints: string
+  readonly s3?: S3Config
+}
+
+export interface S3Config {
+  /** Such as http://127.0.0.1:7070; absent: AWS by its region. */
+  readonly endpoint?: string
+  readonly region?: string
+  readonly forcePathStyle?: boolean
+  /** Absent: the SDK's chain (environment, shared files, web identity). Files of a mounted Secret. */
+  readonly accessKeyIdFile?: SecretFile
+  readonly secretAccessKeyFile?: SecretFile
+  readonly sessionTokenFile?: SecretFile
+}
+
+/** Stores of one job at its storage address (storage/open-stores.ts). */
+export interface OpenedStores {
+  readonly objects: ObjectStore
+  readonly head: HeadStore
+  /** Reads restore points of other jobs: file:// and s3:// keys. */
+  readonly foreign: ForeignObjects
+  /** A manifest's folder as a person names it: s3://bucket/prefix/chk-7 or an absolute path. */
+  locate(manifest: ObjectKey): string
+  /** Takes away what earlier lives left half-written (multipart uploads, temporaries), once the job is owned. Never rejects. */
+  removeLeftovers(): Promise<void>
+  /** Resolves if the store answers; rejects with what it said. For health. */
+  ping(): Promise<void>
+  close(): Promise<void>
 }

@@ -1,8 +1,7 @@
 // The stores of one job at its address, s3:// or file://.
 
 import type { Environment } from '../base/environment.ts'
-import type { OpenedStores, StorageConfig } from '../distributed/contract.ts'
-import type { FileSystem, ForeignObjects, ObjectKey } from './contract.ts'
+import type { FileSystem, ForeignObjects, ObjectKey, OpenedStores, StorageConfig } from './contract.ts'
 import { ForeignFiles } from './foreign-files.ts'
 import { attachLocalStores, openLocalStores } from './local-stores.ts'
 import {

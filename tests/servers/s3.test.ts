@@ -9,7 +9,7 @@ import { headStoreClaims, objectStoreClaims } from '../../runtime/storage/confor
 import { countRestart, newJob } from '../../runtime/storage/head.ts'
 import { HeadKeeper } from '../../runtime/storage/head-keeper.ts'
 import { openStores } from '../../runtime/storage/open-stores.ts'
-import type { OpenedStores } from '../../runtime/distributed/contract.ts'
+import type { OpenedStores } from '../../runtime/storage/contract.ts'
 import { s3Key, sharedDataKey } from '../../runtime/storage/paths.ts'
 import { buildDeadlineMs } from './support/go-tool.ts'
 import { startProxy } from './support/proxy.ts'

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { incarnation, jobId, slotId, start } from '../../runtime/base/ids.ts'
 import type { FromSlot, ControlLink, ToSlot } from '../../runtime/control/contract.ts'
+import { linkDeadlineMsMin } from '../../runtime/control/link.ts'
 import { RemoteSlots } from '../../runtime/coordinator/remote-slots.ts'
 import type { NatsLink, ProcessConfig } from '../../runtime/distributed/contract.ts'
 import { buildOf } from '../../runtime/distributed/build-identity.ts'
@@ -63,6 +64,7 @@ async function coordinator(port = 0, overrides: Partial<ProcessConfig['job']> = 
     build: await buildOf({ job: jobWith(overrides) }, new NodeFiles()),
     token: 'worker-token',
     environment,
+    linkDeadlineMs: linkDeadlineMsMin,
     openPort: (slot, number) => {
       const subjects = controlSubjects(job, slot, number)
       return control.datagrams({ own: subjects.coordinator, peer: subjects.slot })
@@ -76,7 +78,7 @@ async function coordinator(port = 0, overrides: Partial<ProcessConfig['job']> = 
     accept: (connection) => slots.accept(connection),
   })
   const end = (): void => {
-    slots.shutDown()
+    slots.abandon()
     listener.close()
   }
   undo.push(end)

@@ -9,10 +9,9 @@ import type { Environment } from '../../base/environment.ts'
 import { SnapshotDownloader } from '../../checkpoint/snapshot-reader.ts'
 import { SnapshotUploader } from '../../checkpoint/snapshot-writer.ts'
 import type { FromSlot, SerializedError, ToSlot } from '../../control/contract.ts'
-import { createLink } from '../../control/link.ts'
+import { createLink, linkDeadlineMs, linkDeadlineMsMin } from '../../control/link.ts'
 import { serializeError } from '../../control/serialized-error.ts'
 import { BoundLater } from '../../control/worker-link.ts'
-import { linkDeadlineMs } from '../../coordinator/remote-slots.ts'
 import { placeTasks } from '../../coordinator/placement.ts'
 import { plannedFailpoints } from '../../local/failpoint-plan.ts'
 import { loadJob } from '../../local/job-module.ts'
@@ -35,20 +34,33 @@ type Link = BoundLater<FromSlot, ToSlot>
 
 /** The link of the moment, and what is at this end of it. */
 class Served {
-  link: Link
+  link: Link = new BoundLater()
   readonly #environment: Environment
+  /** Its packets wait in there until the link speaks. */
+  #control: MessagePort
+  /** undefined: the job, which has it, is not loaded yet. */
+  #deadlineMs: number | undefined
   #slot: Slot | undefined
   #failed: SerializedError | undefined
 
   constructor(environment: Environment, control: MessagePort) {
     this.#environment = environment
-    this.link = this.#linkOver(control)
+    this.#control = control
   }
 
   attach(control: MessagePort): void {
-    this.link = this.#linkOver(control)
+    this.#control = control
+    this.link = new BoundLater()
+    if (this.#deadlineMs !== undefined) this.speak(this.#deadlineMs)
     this.#slot?.attach(this.link)
     if (this.#failed !== undefined) this.failed(this.#failed)
+  }
+
+  /** From now on; once. */
+  speak(deadlineMs: number): void {
+    this.#deadlineMs = deadlineMs
+    const port = datagramsOver(this.#control)
+    this.link.bind(createLink({ port, environment: this.#environment, deadlineMs }))
   }
 
   become(slot: Slot): void {
@@ -58,13 +70,8 @@ class Served {
   /** There is no slot, and every coordinator is told why. */
   failed(error: SerializedError): void {
     this.#failed = error
+    if (this.#deadlineMs === undefined) this.speak(linkDeadlineMsMin)
     this.link.send({ type: 'failed', task: undefined, attempt: undefined, error })
-  }
-
-  #linkOver(control: MessagePort): Link {
-    const link: Link = new BoundLater()
-    link.bind(createLink({ port: datagramsOver(control), environment: this.#environment, deadlineMs: linkDeadlineMs }))
-    return link
   }
 }
 
@@ -89,6 +96,7 @@ async function main(setup: SlotSetup): Promise<void> {
   try {
     const job = await loadJob(config.job.file)
     const graph = graphOf(job, config, setup.start.parallelism)
+    served.speak(linkDeadlineMs(graph.settings))
     const files = new NodeFiles()
     const [stores, nats] = await Promise.all([
       openStores({ storage: config.storage, files, environment, probe: false }),

@@ -1,37 +1,34 @@
 // Where the coordinator listens for its workers.
 
 import { createServer as createPlainServer } from 'node:net'
-import type { Server, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
+import type { Server as TlsServer } from 'node:tls'
 import type { Environment } from '../../base/environment.ts'
 import type { MessageConnection } from '../../control/worker-contract.ts'
+import type { Certificate } from '../certificate-renewal.ts'
 import { distributedError } from '../errors.ts'
 import { connectionOver, wordsOf } from './socket-connection.ts'
 
 /** A client that does not come to the end of its handshake is cut off, ms. */
 const handshakeMsMax = 5_000
-/** How often the certificate is read anew, ms: it is renewed long before it ends. */
-const renewalMs = 10 * 60_000
-
-export interface Certificate {
-  /** PEM. */
-  readonly cert: string
-  readonly key: string
-}
+const minVersion = 'TLSv1.2'
 
 export interface ListenOptions {
   /** undefined: all addresses of this machine. */
   readonly host: string | undefined
   /** 0: any that is free. */
   readonly port: number
-  /** Read at the start and again from time to time; undefined: no TLS. */
-  readonly certificate: (() => Promise<Certificate>) | undefined
+  /** undefined: no TLS. */
+  readonly certificate: Certificate | undefined
   readonly log: Environment['log']
   readonly accept: (connection: MessageConnection) => void
 }
 
 export interface WorkerListener {
   readonly port: number
+  /** Of a listener that has one: for connections from now on. */
+  renewCertificate(renewed: Certificate): void
   /** Nobody is let in any more; open connections stay. */
   close(): void
 }
@@ -40,10 +37,8 @@ export interface WorkerListener {
 export async function listenForWorkers(options: ListenOptions): Promise<WorkerListener> {
   const { host, port, certificate, log, accept } = options
   const onSocket = (socket: Socket): void => accept(connectionOver(socket))
-  const { server, stop } =
-    certificate === undefined
-      ? { server: createPlainServer(onSocket), stop: () => undefined }
-      : await tlsServer({ certificate, log, onSocket })
+  const secured = certificate === undefined ? undefined : tlsServer({ certificate, log, onSocket })
+  const server = secured ?? createPlainServer(onSocket)
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) =>
       reject(distributedError('MR-D33', `${host ?? 'All addresses'}, port ${port}: ${wordsOf(error)}.`, error)),
@@ -54,26 +49,23 @@ export async function listenForWorkers(options: ListenOptions): Promise<WorkerLi
   const bound = server.address()
   return {
     port: typeof bound === 'object' && bound !== null ? bound.port : port,
-    close: () => {
-      stop()
-      server.close()
-    },
+    renewCertificate: (renewed) => secured?.setSecureContext({ ...renewed, minVersion }),
+    close: () => void server.close(),
   }
 }
 
-async function tlsServer({
+function tlsServer({
   certificate,
   log,
   onSocket,
 }: {
-  readonly certificate: () => Promise<Certificate>
+  readonly certificate: Certificate
   readonly log: Environment['log']
   readonly onSocket: (socket: Socket) => void
-}): Promise<{ readonly server: Server; readonly stop: () => void }> {
-  const first = await certificate()
+}): TlsServer {
   let server
   try {
-    server = createTlsServer({ ...first, minVersion: 'TLSv1.2', handshakeTimeout: handshakeMsMax }, onSocket)
+    server = createTlsServer({ ...certificate, minVersion, handshakeTimeout: handshakeMsMax }, onSocket)
   } catch (error) {
     throw distributedError('MR-D34', `${(error as Error).message}.`, error)
   }
@@ -81,13 +73,5 @@ async function tlsServer({
     log('debug', 'a client did not come through its handshake', { error: error.message })
     socket.destroy()
   })
-  const renewing = setInterval(() => {
-    certificate()
-      .then((renewed) => server.setSecureContext(renewed))
-      .catch((error: unknown) =>
-        log('warn', 'the certificate could not be read anew; the former one is used on', { error: String(error) }),
-      )
-  }, renewalMs)
-  renewing.unref()
-  return { server, stop: () => clearInterval(renewing) }
+  return server
 }

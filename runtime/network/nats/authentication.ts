@@ -2,7 +2,8 @@
 
 import { credsAuthenticator } from '@nats-io/transport-node'
 import type { NodeConnectionOptions } from '@nats-io/transport-node'
-import type { NatsConfig, SecretFile } from '../../distributed/contract.ts'
+import type { NatsConfig } from '../../distributed/contract.ts'
+import type { SecretFile } from '../../storage/contract.ts'
 import { networkError } from '../errors.ts'
 
 /** The content of a file. May reject; its error is shown, so it names the file and nothing of its content. */

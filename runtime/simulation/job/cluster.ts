@@ -525,7 +525,7 @@ export class JobCluster {
       const gone = remote.workers.every(({ state }) => state === 'lost')
       if (clock.nowMs() < untilMs && !(gone && this.workers().length === 0))
         return void clock.timer(dismissLookMs, look)
-      remote.shutDown()
+      remote.abandon()
       process.kill('its job has ended')
     }
     look()

@@ -3,10 +3,10 @@
 
 import type { Incarnation, JobId, SlotId } from '../../base/ids.ts'
 import type { ControlLink, FromSlot, SlotStart, ToSlot } from '../../control/contract.ts'
-import { createLink } from '../../control/link.ts'
+import { createLink, linkDeadlineMsMin } from '../../control/link.ts'
 import type { MessageConnection, ToWorker } from '../../control/worker-contract.ts'
 import { BoundLater } from '../../control/worker-link.ts'
-import { linkDeadlineMs, RemoteSlots } from '../../coordinator/remote-slots.ts'
+import { RemoteSlots } from '../../coordinator/remote-slots.ts'
 import { WorkerShell } from '../../distributed/worker-shell.ts'
 import type { SlotHost, WorkerEnd } from '../../distributed/worker-shell.ts'
 import { controlSubjects } from '../../network/subjects.ts'
@@ -35,6 +35,7 @@ export function remoteSlots(process: SimProcess, { job, network, connections }: 
     runtimeVersion,
     token,
     environment: process.environment,
+    linkDeadlineMs: linkDeadlineMsMin,
     openPort: (slot, incarnation) => {
       const subjects = controlSubjects(job, slot, incarnation)
       return network.datagrams(process, { own: subjects.coordinator, peer: subjects.slot })
@@ -227,7 +228,11 @@ class SimSlotHost implements SlotHost {
     const { process, link } = hosted
     const subjects = controlSubjects(job, id, incarnation)
     const port = network.datagrams(process, { own: subjects.slot, peer: subjects.coordinator })
-    const control = createLink<FromSlot, ToSlot>({ port, environment: process.environment, deadlineMs: linkDeadlineMs })
+    const control = createLink<FromSlot, ToSlot>({
+      port,
+      environment: process.environment,
+      deadlineMs: linkDeadlineMsMin,
+    })
     link.bind({
       send: (message) => control.send(message),
       onLost: (callback) =>

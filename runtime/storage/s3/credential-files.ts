@@ -1,7 +1,6 @@
 // Credentials in files, such as those of a mounted Secret, which is replaced while the job runs.
 
-import type { S3Config } from '../../distributed/contract.ts'
-import type { FileSystem } from '../contract.ts'
+import type { FileSystem, S3Config } from '../contract.ts'
 import { errorCodeOf } from '../errors.ts'
 import { S3Failure } from './failures.ts'
 

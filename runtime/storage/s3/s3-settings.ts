@@ -1,6 +1,6 @@
 // Checks storage.s3 of the process config, before anything is asked.
 
-import type { S3Config } from '../../distributed/contract.ts'
+import type { S3Config } from '../contract.ts'
 import { storageError } from '../errors.ts'
 
 /** Throws MR-S39. Unknown is refused by whoever reads the config. */
