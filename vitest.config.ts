@@ -24,6 +24,7 @@ export default defineConfig({
           ],
           testTimeout: 20_000,
           hookTimeout: 20_000,
+          maxWorkers: '100%',
         },
       },
       {
@@ -33,7 +34,8 @@ export default defineConfig({
           include: ['tests/whole/**/*.test.ts'],
           testTimeout: 240_000,
           hookTimeout: 240_000,
-          fileParallelism: false,
+          // Processes of jobs, which mostly wait for each other.
+          maxWorkers: 2,
         },
       },
       {
@@ -43,7 +45,7 @@ export default defineConfig({
           include: ['tests/servers/**/*.test.ts'],
           testTimeout: 240_000,
           hookTimeout: 300_000,
-          fileParallelism: false,
+          maxWorkers: 2,
         },
       },
       {

@@ -125,6 +125,13 @@ describe('what a short pod printed', () => {
     expect(reads()).toBe(0)
   })
 
+  it('is nothing, at once, where its container never ran', async () => {
+    const { outputs } = subject(() => {
+      throw new KubeError(400, 'BadRequest', 'container "command" in pod "close-1" is terminated')
+    })
+    expect(await outputs.of(ended('The container could not be located when the pod was terminated'))).toBeUndefined()
+  })
+
   it('is waited for, for a bounded time: a kubelet that does not answer is not a pod without an answer', async () => {
     const { outputs, clock } = subject(() => {
       throw new KubeError(500, 'InternalError', 'kubelet is away')

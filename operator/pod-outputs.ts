@@ -1,6 +1,7 @@
 // What short pods printed: their log, read once when they have ended.
 
 import type { Clock } from '../runtime/base/environment.ts'
+import { KubeError } from './kubernetes/contract.ts'
 import type { KubeClient, KubeObject } from './kubernetes/contract.ts'
 import { hasEnded, terminatedOf } from './pod-facts.ts'
 import { purposeLabel } from './resources/labels.ts'
@@ -45,7 +46,9 @@ export class PodOutputs {
       return output
     } catch (error) {
       this.#held.set(uid, { output: undefined, sinceMs })
-      if (this.#clock.nowMs() - sinceMs < patienceMs && terminatedOf(pod) !== undefined) throw error
+      // Of a container that never ran there is none to be waited for, and the kubelet says so.
+      const hasNone = error instanceof KubeError && error.status === 400
+      if (!hasNone && this.#clock.nowMs() - sinceMs < patienceMs && terminatedOf(pod) !== undefined) throw error
       return undefined
     }
   }
