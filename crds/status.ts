@@ -85,6 +85,7 @@ export const streamJobStatus = z
       .strictObject({
         parallelism: number,
         from: text.optional(),
+        asked: z.boolean().optional(),
         empty: z.boolean().optional(),
         allowNonRestoredState: z.boolean().optional(),
       })

@@ -101,6 +101,8 @@ export interface StartBegin {
   readonly parallelism: number
   /** A snapshot's folder. */
   readonly from?: string
+  /** `from` is what spec.restoreFrom says; else it is where a rollback goes back to. */
+  readonly asked?: boolean
   /** From nothing: a stateless start. */
   readonly empty?: boolean
   /** As the spec had it then. */
@@ -264,12 +266,12 @@ export interface Revision {
 // ---- what is observed ----
 
 /** Unknown is not false: what could not be read is `unknown`, with why. */
+export type Fact<T> = { readonly known: true; readonly value: T } | { readonly known: false; readonly why: string }
+
 /** A coordinator that has not begun says what it waits for. */
 export type CoordinatorSays =
   | Extract<Fact<CoordinatorFact>, { readonly known: true }>
   | { readonly known: false; readonly why: string; readonly services?: ServicesFact }
-
-export type Fact<T> = { readonly known: true; readonly value: T } | { readonly known: false; readonly why: string }
 
 /** The code that the spec names now. */
 export type CodeFact =
@@ -325,13 +327,13 @@ export interface ChildFact extends ObjectIdentity {
   readonly deleting: boolean
 }
 
-/** What the coordinator's REST says; `unknown` with why while it does not answer. */
+/** Of what a job stands on; undefined: unknown. */
 export interface ServicesFact {
-  /** undefined: unknown. */
   readonly storageAnswers: boolean | undefined
   readonly natsAnswers: boolean | undefined
 }
 
+/** What the coordinator's REST says; `unknown` with why while it does not answer. */
 export interface CoordinatorFact extends ServicesFact {
   readonly start: number
   readonly incarnation: number

@@ -174,6 +174,22 @@ describe('deletion.savepoint', () => {
     expect(world.head!.end).toBe('suspended')
   })
 
+  it('that is not complete in time is given up, and HEAD is closed', () => {
+    const world = running(spec)
+    world.savepointsHang = true
+    expect(deleted(world)).toBeLessThanOrEqual(40)
+    expect(events(world).filter((event) => event.startsWith('SavepointFailed'))).toHaveLength(1)
+    expect(events(world).some((event) => event.startsWith('DeletionIncomplete'))).toBe(false)
+    expect(world.head!.end).toBe('suspended')
+  })
+
+  it('of a job that never completed anything is not waited for', () => {
+    const world = new World({ deletion: { savepoint: true, deadline: '30m' } })
+    world.natsIsDown = true
+    stay(world, 20)
+    expect(deleted(world)).toBeLessThanOrEqual(20)
+  })
+
   it('is taken by a coordinator that is back while there is time', () => {
     const world = running(spec)
     world.coordinatorIsSilent = true

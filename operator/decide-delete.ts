@@ -57,8 +57,9 @@ function closing(observed: Observed, status: StreamJobStatus, leftMs: number): D
   if (!coordinator.known) {
     if (silentMs < patienceMs && podsOf(observed, 'coordinator').some(({ ready }) => ready))
       return wait('the coordinator does not answer', 1_000)
-    // A savepoint needs the coordinator, for as long as the deadline leaves time to close HEAD without one.
-    if (mode === 'savepoint' && leftMs > closingMs)
+    // A savepoint needs the coordinator, for as long as the deadline leaves time to close HEAD without one. Of a job that never completed
+    // anything there is nothing to be saved.
+    if (mode === 'savepoint' && leftMs > closingMs && status.stableRevision !== undefined)
       return wait('the savepoint needs the coordinator', Math.min(1_000, leftMs - closingMs))
     if (mode === 'savepoint')
       return givenUpSavepoint(observed, status, `the coordinator does not answer: ${coordinator.why}`)
@@ -73,8 +74,9 @@ function closing(observed: Observed, status: StreamJobStatus, leftMs: number): D
     if (answer?.state === 'failed' || answer?.state === 'ended' || end !== 'none') {
       return givenUpSavepoint(observed, status, answer?.detail ?? `the job has ended (${end})`)
     }
+    if (leftMs <= endingMs) return givenUpSavepoint(observed, status, 'it was not complete in time')
     return answer?.state === 'pending'
-      ? wait('the savepoint is taken', 500)
+      ? wait('the savepoint is taken', Math.min(500, leftMs - endingMs))
       : act('a savepoint is taken', { type: 'request', request: { type: 'stop', start, request, drain: false } })
   }
   if (end === 'none') {
@@ -89,6 +91,8 @@ function closing(observed: Observed, status: StreamJobStatus, leftMs: number): D
 }
 /** What a pod needs to close HEAD, from its making to its end. */
 const closingMs = 20_000
+/** What a coordinator that answers needs for it. */
+const endingMs = 5_000
 
 function discards(observed: Observed, status: StreamJobStatus): boolean {
   return status.transition!.mode === 'delete' && validSpec(observed, status)?.checkpointing.onCancellation === 'delete'

@@ -12,6 +12,7 @@ import type {
   Settings,
   StreamJobStatus,
 } from './contract.ts'
+import { canonicalJson } from './revision.ts'
 
 /** The coordinator, if it speaks for the start that status names; one that has not begun it yet speaks for an older one. */
 export function ownCoordinator({ coordinator }: Observed, status: StreamJobStatus): CoordinatorFact | undefined {
@@ -94,12 +95,19 @@ export function troubleOf(
 export function outageOf(observed: Observed, status: StreamJobStatus): string | undefined {
   const { coordinator } = observed
   const services = coordinator.known ? ownCoordinator(observed, status) : coordinator.services
-  if (services?.storageAnswers === false) return 'the object store does not answer'
-  if (services?.natsAnswers === false) return 'NATS does not answer'
+  // Of one that has never begun the address may be what is wrong, unless what was stable has the same.
+  const isAway = (group: 'storage' | 'nats'): boolean => coordinator.known || isAsWhenStable(observed, status, group)
+  if (services?.storageAnswers === false && isAway('storage')) return 'the object store does not answer'
+  if (services?.natsAnswers === false && isAway('nats')) return 'NATS does not answer'
   const lost = observed.pods.find(
     ({ component, nodeLost }) => nodeLost && (component === 'coordinator' || component === 'worker'),
   )
   return lost === undefined ? undefined : `the node ${lost.node} of ${lost.name} does not answer`
+}
+
+function isAsWhenStable(observed: Observed, status: StreamJobStatus, group: 'storage' | 'nats'): boolean {
+  const [now, stable] = [ownRevision(observed, status), revisionNamed(observed, status.stableRevision)]
+  return stable !== undefined && canonicalJson(now?.spec[group]) === canonicalJson(stable.spec[group])
 }
 
 export function workersFor({ slotsNeeded, slots }: { readonly slotsNeeded: number; readonly slots: number }): number {

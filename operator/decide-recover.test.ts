@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { begins, deeds, events, reaches, running, stay } from './decide-story.ts'
-import { restorePointOf } from './decide-world.ts'
-import type { World, Spec } from './decide-world.ts'
+import { begins, deeds, events, isQuiet, program, reaches, running, stay } from './decide-story.ts'
+import { World, restorePointOf } from './decide-world.ts'
+import type { Spec } from './decide-world.ts'
 
 describe('a status that was lost', () => {
   const lost = (spec: Spec = {}): World => {
@@ -35,6 +35,15 @@ describe('a status that was lost', () => {
     expect([...seen]).toEqual(['admin-restore-point'])
     expect(world.status).toMatchObject({ start, restorePoint: { path: expect.stringMatching(/chk-\d+$/) } })
     expect(world.head!.end).toBe('none')
+  })
+
+  it('of a job that has not begun begins at restoreFrom all the same', () => {
+    const world = new World({ restoreFrom: 's3://other/savepoint-8', program: { ...program, image: 'bad:1' } })
+    stay(world, 20)
+    world.status = undefined
+    world.edit({ program: { ...program, image: 'good:1' } })
+    world.run(() => isQuiet(world) && world.status?.phase === 'RUNNING')
+    expect(begins(world)).toEqual([{ start: 2, from: 's3://other/savepoint-8' }])
   })
 
   it('of a suspended job stays suspended; with nothing left but revisions too', () => {

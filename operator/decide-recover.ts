@@ -6,10 +6,12 @@ import { act, normal, record, wait, warning } from './decide-answers.ts'
 import { desiredOf } from './decide-desired.ts'
 import { revisionNamed, shortPod, startsOfChildren, workersFor, workload } from './decide-facts.ts'
 import { adminAnswer } from './decide-outputs.ts'
+import { restoreFromOf } from './decide-restore-from.ts'
 import type { HeadWord } from './decide-outputs.ts'
 import { beginTransition, endTransition, pointAt, toNextAttempt, toStep, without } from './status.ts'
 import { timeMs, timeText } from './status-time.ts'
 import { silenceMs } from './upgrade.ts'
+import { downOf } from './upgrade-close.ts'
 import { storing } from './upgrade-prepare.ts'
 
 /** The status of a job whose status is gone. */
@@ -131,14 +133,18 @@ function recovered(
 
 /** There positively is no HEAD. The number of a start whose children are there is not used again. */
 function neverBegun(observed: Observed, status: StreamJobStatus): Decision {
+  // Workers of a start that did not come so far are of its revision, and no set replaces them.
+  const down = downOf(observed, false)
+  if (down !== undefined) return down
   const start = Math.max(0, ...startsOfChildren(observed))
   const desired = desiredOf(observed)
-  const next = toStep(
-    observed,
-    { ...status, start },
-    'preparing',
-    desired.kind === 'known' ? { to: desired.revision.name } : {},
-  )
+  // As of a job that is new.
+  const from = restoreFromOf(observed, { ...status, start: 0 })
+  if (from.kind === 'nothing') return wait('spec.restoreFrom is latest, and there is no completed Savepoint', 30_000)
+  const next = toStep(observed, { ...status, start }, 'preparing', {
+    ...(desired.kind === 'known' && { to: desired.revision.name }),
+    ...(from.path !== undefined && { restoreFrom: from.path }),
+  })
   return record(observed, next, 'no start has begun yet', [
     normal('StatusRecovered', 'There is no HEAD: the job has not begun.'),
   ])

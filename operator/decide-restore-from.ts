@@ -1,6 +1,7 @@
 // Where spec.restoreFrom points: a snapshot's folder, or with `latest` the newest Savepoint of the job's name, which outlives its jobs.
 
 import type { Observed, StreamJobStatus } from './contract.ts'
+import { validSpec } from './decide-facts.ts'
 
 export type RestoreFrom =
   /** `path` undefined: where HEAD says, which is the latest there is. */
@@ -9,7 +10,7 @@ export type RestoreFrom =
   | { readonly kind: 'nothing' }
 
 export function restoreFromOf(observed: Observed, status: StreamJobStatus): RestoreFrom {
-  const from = observed.spec.fits ? observed.spec.spec.restoreFrom : undefined
+  const from = validSpec(observed, status)?.restoreFrom
   if (from !== 'latest') return { kind: 'found', path: from }
   if (status.start > 0) return { kind: 'found', path: undefined }
   const completed = observed.savepoints.filter(

@@ -89,6 +89,7 @@ export class Cluster {
   podsCannotBeMade = false
   preflightSays: 'yes' | 'no' | 'could not run' = 'yes'
   savepointsFail = false
+  savepointsHang = false
   checkpointsStop = false
   checkpointsFail = false
   /** The coordinator's clock differs from the operator's by so much. */
@@ -433,6 +434,7 @@ export class Cluster {
       head.results[name] = { state: 'completed', id: manifest.id, path: manifest.path }
       return
     }
+    if (this.savepointsHang) return
     if (this.savepointsFail) return void (head.results[name] = { state: 'failed', detail: 'a subtask declined' })
     const manifest = this.complete('savepoint')
     this.deeds.push({ deed: 'savepoint', request: name, stops: detail === 'stop' })

@@ -90,6 +90,30 @@ describe('a new job', () => {
     expect(begins(world)).toEqual([{ start: 2, from }])
   })
 
+  it('restored once more before it began is led to where its spec says then', () => {
+    const world = running({ restoreFrom: 's3://other/savepoint-8' })
+    world.edit({ restoreNonce: 1, program: { ...program, image: 'bad:1' } })
+    world.run(() => world.status!.start === 2)
+    world.edit({ restoreFrom: 'latest', restoreNonce: 2, program: { ...program, image: 'good:1' } })
+    reaches(world, 'RUNNING', 3)
+    expect(begins(world)).toEqual([{ start: 3, from: expect.stringContaining('chk-') }])
+  })
+
+  it('that was rolled back, and lost before it was, begins as the next edit says', () => {
+    const world = running({ restoreFrom: 's3://other/savepoint-8', upgradeMode: 'stateless' })
+    world.checkpointsStop = true
+    world.edit({ logLevel: 'debug', rollback: { progressDeadline: '10s' } })
+    world.run(() => world.status!.transition?.kind === 'rollback' && world.status!.transition.step === 'closed')
+    world.storageIsDown = true
+    stay(world, 10)
+    expect(world.status!.begin).toMatchObject({ from: expect.stringContaining('chk-') })
+    world.edit({ logLevel: 'warn' })
+    world.storageIsDown = false
+    world.checkpointsStop = false
+    world.run(() => isQuiet(world) && world.status!.phase === 'RUNNING' && world.status!.start > 3)
+    expect(begins(world).at(-1)!.from).toBe('empty')
+  })
+
   it('gets as many workers as its graph needs, which may have several slot-sharing groups', () => {
     const world = new World({ parallelism: 2, worker: { slots: 3 } })
     world.slotsPerSize = 2

@@ -9,7 +9,7 @@ import { preflightAnswer, preflightMs } from './decide-outputs.ts'
 import { act, normal, record, wait, warning } from './decide-answers.ts'
 import { beginTransition, endTransition, toStep } from './status.ts'
 import { timeMs } from './status-time.ts'
-import { startOf } from './upgrade-start.ts'
+import { chosenBegin, startOf } from './upgrade-start.ts'
 
 export function decidePreparing(observed: Observed, status: StreamJobStatus): Decision {
   const transition = status.transition!
@@ -109,10 +109,9 @@ function afterPreparing(observed: Observed, status: StreamJobStatus): StreamJobS
 /** How the start would begin, for the preflight's config. */
 function beginOf(observed: Observed, status: StreamJobStatus): StartBegin {
   const spec = validSpec(observed, status)!
-  const { mode, restoreFrom } = status.transition!
   return {
     parallelism: spec.parallelism,
-    ...(restoreFrom !== undefined ? { from: restoreFrom } : mode === 'stateless' && { empty: true }),
+    ...chosenBegin(observed, status),
     ...(spec.allowNonRestoredState && { allowNonRestoredState: true }),
   }
 }

@@ -103,6 +103,16 @@ describe('an upgrade that is not stable', () => {
     },
   )
 
+  it('to an address where nothing answers is rolled back: that is no outage', () => {
+    const world = running(short)
+    world.edit({ nats: { url: 'nats://typo:4222' } })
+    steps(world, () => world.status!.transition?.step === 'starting')
+    world.natsIsDown = true
+    steps(world, () => world.status!.blocked?.reason === 'RolledBack')
+    world.natsIsDown = false
+    reaches(world, 'RUNNING', 3)
+  })
+
   it.each(['storageIsDown', 'natsIsDown'] as const)('has its clock stopped while %s', (fault) => {
     const world = running(short)
     world.checkpointsStop = true

@@ -60,9 +60,10 @@ function before({
     : { rollbackPoint, ...(rollbackParallelism !== undefined && { rollbackParallelism }) }
 }
 
-function chosenBegin(observed: Observed, status: StreamJobStatus): Partial<StartBegin> {
+/** Neither place nor `empty`: where HEAD says. */
+export function chosenBegin(observed: Observed, status: StreamJobStatus): Partial<StartBegin> {
   const { restoreFrom = missedOf(observed, status), mode } = status.transition!
-  if (restoreFrom !== undefined) return { from: restoreFrom }
+  if (restoreFrom !== undefined) return { from: restoreFrom, asked: true }
   return mode === 'stateless' ? { empty: true } : {}
 }
 
@@ -72,9 +73,12 @@ function chosenBegin(observed: Observed, status: StreamJobStatus): Partial<Start
  */
 function missedOf(observed: Observed, status: StreamJobStatus): string | undefined {
   const { begin, start, restorePoint } = status
-  if (begin?.from === undefined || restorePoint === undefined || restorePoint.start >= start) return undefined
+  const begun = restorePoint?.start ?? 0
+  if (begin?.asked !== true || begun >= start || ownCoordinator(observed, status) !== undefined) return undefined
   const wanted = validSpec(observed, status)?.restoreFrom
-  return wanted === 'latest' ? begin.from : wanted
+  if (wanted !== 'latest') return wanted
+  // The latest of a job that never began is that of the job before; else HEAD has it.
+  return begun === 0 ? begin.from : undefined
 }
 
 /**

@@ -268,6 +268,13 @@ describe('a change that the state does not allow', () => {
     const at = (answer: Observed['spec']) => answer.fits && answer.spec.storage?.checkpoints
     expect(at(read({}, { ...more, running: { storage: { checkpoints: 'file:///old' } } }))).toBe('file:///old')
     expect(at(read({}, more))).toBe('file:///new')
+    // At the same place its endpoint and credentials are the chart's.
+    const elsewhere = {
+      ...defaults,
+      storage: { ...defaults.storage, s3: { endpoint: 'http://new:7070', credentialsSecret: 'new' } },
+    }
+    const answer = read({}, { defaults: elsewhere, running: {} })
+    expect(answer.fits && answer.spec.storage?.s3?.endpoint).toBe('http://new:7070')
   })
 
   it('is another number of key groups, unless the state is given up', () => {

@@ -11,8 +11,8 @@ import { specHash } from './revision.ts'
 import { podTemplateProblems } from './validate-pod-template.ts'
 
 /**
- * What the chart's `defaults:` lay beneath every spec. A group (`storage`, `nats`, `resources`) that a spec has is the spec's alone. Where a job has
- * state already, that storage is its default: another one of the chart is for jobs that begin.
+ * What the chart's `defaults:` lay beneath every spec. A group (`storage`, `nats`, `resources`) that a spec has is the spec's alone. Another
+ * place of the chart's storage is for jobs that begin.
  */
 export interface SpecDefaults {
   readonly image?: string
@@ -41,7 +41,7 @@ export function validate({ document, defaults, running }: ToValidate): Observed[
     return { fits: false, problems: [...notYet, ...others.map(({ message }) => `${message}.`)] }
   }
   const own = read.object.spec
-  const spec = withDefaults(own, { ...defaults, storage: running?.storage ?? defaults.storage })
+  const spec = withDefaults(own, { ...defaults, storage: storageDefault(defaults, running) })
   const image = spec.program.image
   const problems = [
     ...notYet,
@@ -94,6 +94,13 @@ function freeFormProblems(path: string, value: unknown): string[] {
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false
   return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1))
+}
+
+/** At another place than the chart's of now a job has its state already; at the same one its endpoint and credentials are the chart's. */
+function storageDefault({ storage }: SpecDefaults, running: EffectiveSpec | undefined): SpecDefaults['storage'] {
+  const [there, here] = [running?.storage?.checkpoints, storage?.checkpoints]
+  const isElsewhere = there !== undefined && (here === undefined || withoutSlash(there) !== withoutSlash(here))
+  return isElsewhere ? running!.storage : storage
 }
 
 function withDefaults(own: EffectiveSpec, defaults: SpecDefaults): EffectiveSpec {

@@ -15,7 +15,7 @@ export type StartDecision =
   | { readonly kind: 'next'; readonly start: Start }
   /** This start has ended: run nothing, do not raise; finish the commits that HEAD permits, report. */
   | { readonly kind: 'ended' }
-  /** A later start has begun: likewise. */
+  /** A later start has begun, and has taken over what HEAD permitted: run and commit nothing, report. */
   | { readonly kind: 'stale' }
 
 export interface WantedStart {
