@@ -35,6 +35,7 @@ export interface FakeHead {
       readonly checkpoint?: FakeManifest
     }
   >
+  /** Uids of worker pods: another one of the name is not lost. */
   lost: Set<string>
 }
 
@@ -210,7 +211,8 @@ export class FakeCoordinators {
       return { status: 202, body: {} }
     }
     const worker = /^\/v1\/workers\/(.+)\/lost$/.exec(path)?.[1]
-    if (worker !== undefined) head.lost.add(decodeURIComponent(worker))
+    const pod = this.#workerPods(uid).find(({ metadata: { name } }) => name === decodeURIComponent(worker ?? ''))
+    if (pod !== undefined) head.lost.add(pod.metadata.uid!)
     return { status: 202, body: {} }
   }
 
@@ -238,16 +240,18 @@ export class FakeCoordinators {
   }
 
   #workers(uid: string, { lost }: FakeHead): readonly { readonly state: string }[] {
-    return this.#pods
-      .filter((pod) => placeOf(pod).uid === uid && placeOf(pod).component === 'worker')
-      .map(({ metadata }) => ({
-        name: metadata.name,
-        address: '',
-        slots: 1,
-        running: [],
-        state: lost.has(metadata.name) ? 'lost' : 'registered',
-        sinceMs: 0,
-      }))
+    return this.#workerPods(uid).map(({ metadata }) => ({
+      name: metadata.name,
+      address: '',
+      slots: 1,
+      running: [],
+      state: lost.has(metadata.uid!) ? 'lost' : 'registered',
+      sinceMs: 0,
+    }))
+  }
+
+  #workerPods(uid: string): readonly KubeObject[] {
+    return this.#pods.filter((pod) => placeOf(pod).uid === uid && placeOf(pod).component === 'worker')
   }
 
   // ---- short pods ----

@@ -71,6 +71,9 @@ export function plainLedgerSink(system: LedgerSystem): Sink<LedgerEntry> {
     createWriter: (context) => {
       const writer = new LedgerWriter(context, { system, entriesPerAppend: ENTRIES_PER_APPEND, seal })
       return {
+        get ready() {
+          return writer.ready
+        },
         open: () => writer.open(),
         write: (value) => writer.write(value),
         prepareCommit: async (checkpoint) => {

@@ -1,6 +1,11 @@
 // Errors of records, codecs and keys: MR-R…
 
-import { errorsOf, type ErrorRow } from '../base/errors.ts'
+import { errorsOf, MillraceError, type ErrorRow } from '../base/errors.ts'
+
+/** A record, a value or a key is at fault, not a place where it is kept. */
+export function isRecordError(error: unknown): boolean {
+  return error instanceof MillraceError && error.code in recordErrors
+}
 
 export const recordErrors = {
   'MR-R01': {

@@ -31,6 +31,9 @@ export function barrier(id: number, kind: SnapshotKind = 'checkpoint'): Barrier 
 class RecordingOperator implements StreamOperator<number, number> {
   readonly story: string[] = []
   sum = 0
+  ready = true
+  /** It may be ready again. */
+  wake: () => void = () => undefined
   keyed: KeyedStateBackend | undefined
   /** What snapshot() gives; may throw or reject. */
   onSnapshot: (id: number) => OperatorStatePart | Promise<OperatorStatePart> = () => ({})
@@ -41,6 +44,7 @@ class RecordingOperator implements StreamOperator<number, number> {
 
   open(context: OperatorContext, output: Output<number>): void {
     this.keyed = context.keyed
+    this.wake = () => context.post(() => undefined)
     this.#output = output
   }
 

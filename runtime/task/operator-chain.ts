@@ -42,6 +42,8 @@ export class OperatorChain {
   readonly #writers: readonly EdgeWriter[]
   /** Those that may have records in flight. */
   readonly #async: readonly StreamOperator[]
+  /** Those that may hold their producers back. */
+  readonly #holding: readonly StreamOperator[]
   #recordsOut = 0
   #finishing = 0
   #finishCalled = false
@@ -64,7 +66,9 @@ export class OperatorChain {
       ]
       this.#links[index] = { spec, operator, output, next, edges, watermark: MIN_WATERMARK }
     }
-    this.#async = [...this.operators()].map(({ operator }) => operator).filter((operator) => operator.holdsWatermarks)
+    const operators = [...this.operators()].map(({ operator }) => operator)
+    this.#async = operators.filter((operator) => operator.holdsWatermarks)
+    this.#holding = operators.filter((operator) => 'ready' in operator)
   }
 
   /** The first operator; undefined when the chain begins with a source. */
@@ -85,7 +89,7 @@ export class OperatorChain {
   get ready(): boolean {
     const writers = this.#writers
     for (let index = 0; index < writers.length; index++) if (!writers[index]!.ready) return false
-    const operators = this.#async
+    const operators = this.#holding
     for (let index = 0; index < operators.length; index++) if (operators[index]!.ready === false) return false
     return true
   }

@@ -7,6 +7,7 @@ import type { MetricGroup } from '../base/metrics.ts'
 import type { SnapshotWriters, SubtaskSnapshot } from '../checkpoint/contract.ts'
 import type { OperatorStatePart } from '../operators/contract.ts'
 import type { Barrier, SnapshotKind } from '../record/element.ts'
+import { isRecordError } from '../record/errors.ts'
 import type { KeyedStateBackend } from '../state/contract.ts'
 import type { OperatorChain } from './operator-chain.ts'
 import { assembleSnapshot, snapshotBytes } from './snapshot-assembly.ts'
@@ -96,8 +97,8 @@ export class SubtaskSnapshots {
       failpoints.hit('task.acknowledge.after')
     } catch (error) {
       if (isClosed()) return
-      // What is broken in itself would decline for ever, and the job go on unprotected.
-      if (error instanceof InvariantError) fail(error)
+      // What is broken in itself, such as a value that its schema does not take, would decline for ever, and the job go on unprotected.
+      if (error instanceof InvariantError || isRecordError(error)) fail(error)
       // The task goes on; only this checkpoint will not be (R7: an async decline counts, the sync part failing fails the task).
       else decline(barrier.id, String(error))
     } finally {

@@ -5,6 +5,7 @@ import type { StateHandle } from '../checkpoint/contract.ts'
 import type { FromSlot } from '../control/contract.ts'
 import { MEMORY_RECORDS_MAX } from '../network/limits.ts'
 import { MAX_WATERMARK } from '../record/element.ts'
+import { recordError } from '../record/errors.ts'
 import type { Halt } from '../record/element.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
 import { barrier, testTask } from './harness.ts'
@@ -127,6 +128,22 @@ describe('a trigger', () => {
   })
 })
 
+describe('an operator that is not ready', () => {
+  it('holds its producers back until it is: no record and no barrier reaches it', async () => {
+    const subject = await testTask()
+    subject.operator.ready = false
+    send(subject, 0, 1, 'barrier 1', 2)
+    send(subject, 1, 3, 'barrier 1')
+    await subject.settle()
+    expect(subject.operator.story).toEqual([])
+    subject.operator.ready = true
+    subject.operator.wake()
+    await subject.settle()
+    expect(subject.operator.sum).toBe(6)
+    expect(acknowledged(subject)).toEqual([1])
+  })
+})
+
 describe('a snapshot', () => {
   it('is declined when its async part fails, and the task goes on', async () => {
     const subject = await testTask()
@@ -139,12 +156,13 @@ describe('a snapshot', () => {
     expect(subject.failures).toEqual([])
   })
 
-  it('fails the task when its sync part throws (R7), or when an invariant is broken in its async part', async () => {
+  it('fails the task when its sync part throws (R7), or when an invariant or a value is broken in its async part', async () => {
     for (const broken of [
       () => {
         throw new Error('sync')
       },
       () => Promise.reject(new InvariantError('async')),
+      () => Promise.reject(recordError('MR-R04', 'mean is 0.5, not a whole number.')),
     ]) {
       const subject = await testTask()
       subject.operator.onSnapshot = broken

@@ -59,6 +59,18 @@ describe('the watermark valve', () => {
     expect(valve.end(0)).toEqual({ watermark: MAX_WATERMARK })
   })
 
+  it('does not go to the end of time with a channel that ends while another is idle, whose records would be late', () => {
+    const valve = new WatermarkValve(2)
+    valve.watermark(0, 10)
+    valve.watermark(1, 20)
+    valve.status(1, true)
+    expect(valve.watermark(0, MAX_WATERMARK)).toEqual({ watermark: 20, idle: true })
+    expect(valve.end(0)).toEqual({})
+    expect(valve.status(1, false)).toEqual({ idle: false })
+    expect(valve.watermark(1, 30)).toEqual({ watermark: 30 })
+    expect(valve.watermark(1, MAX_WATERMARK)).toEqual({ watermark: MAX_WATERMARK })
+  })
+
   it('is idle when what is left beside ended channels is idle', () => {
     const valve = new WatermarkValve(2)
     valve.watermark(0, MAX_WATERMARK)

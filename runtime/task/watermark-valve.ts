@@ -1,6 +1,6 @@
 // Event time of a subtask with several inputs: the smallest watermark over the channels that are not idle (design: Time).
 
-import { MIN_WATERMARK } from '../record/element.ts'
+import { MAX_WATERMARK, MIN_WATERMARK } from '../record/element.ts'
 
 export interface ValveOutput {
   /** Set when the watermark rose. */
@@ -49,7 +49,8 @@ export class WatermarkValve {
     let idleCount = 0
     for (let channel = 0; channel < this.#watermarks.length; channel++) {
       const watermark = this.#watermarks[channel]!
-      if (this.#ended[channel]) largestEnded = Math.max(largestEnded, watermark)
+      // The last watermark comes before the end: whatever turns idle between them, event time must not go to its end for that.
+      if (this.#ended[channel] || watermark === MAX_WATERMARK) largestEnded = Math.max(largestEnded, watermark)
       else if (this.#idle[channel]) {
         idleCount++
         largestIdle = Math.max(largestIdle, watermark)
