@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { incarnation, jobId, start } from '../base/ids.ts'
+import { buildGraph } from '../job/build-graph.ts'
 import type { JobGraph } from '../job/contract.ts'
+import { defineJob } from '../job/define-job.ts'
+import { plainSink, stillSource } from '../job/test-connectors.ts'
 import type { StateDescriptor } from '../state/contract.ts'
 import { descriptionOf } from '../state/description.ts'
 import { listState, mapState, valueState } from '../state/descriptors.ts'
@@ -38,7 +41,11 @@ function manifestOf(...bySubtask: readonly (readonly StateDescriptor[])[]): Mani
 }
 
 function assign(manifest: Manifest, ...states: readonly StateDescriptor[]): unknown {
-  return assignRestore(manifest, graphWith(states), { allowNonRestoredState: false, commitsConfirmed: true })
+  return assignTo(graphWith(states), manifest)
+}
+
+function assignTo(graph: JobGraph, manifest: Manifest): unknown {
+  return assignRestore(manifest, graph, { allowNonRestoredState: false, commitsConfirmed: true })
 }
 
 describe('a restore point whose keyed state', () => {
@@ -64,6 +71,32 @@ describe('a restore point whose keyed state', () => {
       expect(() => assign(manifest, valueState('other'), state)).toThrow(`MR-T02`)
       expect(() => assign(manifest, state)).toThrow(`Operator 'count', state ${reason}`)
     }
+  })
+
+  it('has the name of a broadcast state is not held against that one: they lie apart', () => {
+    const limit = z.object({ name: z.string() })
+    const graph = buildGraph(
+      defineJob((env) => {
+        const broadcast = { limits: mapState('limits', { key: 'string', value: limit }) }
+        env
+          .source(stillSource('orders', limit), { uid: 'orders' })
+          .keyBy(({ name }) => name)
+          .connect(env.source(stillSource('limits', limit), { uid: 'limits' }).broadcast(broadcast))
+          .process<string>({
+            state: { limits: valueState('limits', z.int()) },
+            process: () => undefined,
+            processBroadcast: () => undefined,
+          })
+          .uid('count')
+          .sinkTo(plainSink())
+          .uid('out')
+      }),
+      { maxParallelism: 8 },
+    )
+    expect(() => assignTo(graph, manifestOf([valueState('limits', z.int())]))).not.toThrow()
+    expect(() => assignTo(graph, manifestOf([valueState('limits', z.string())]))).toThrow(
+      "Operator 'count', state 'limits': the value was string and is int today.",
+    )
   })
 
   it('one subtask alone stored in another form is refused for that form', () => {

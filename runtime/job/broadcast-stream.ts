@@ -49,7 +49,8 @@ export class BroadcastConnectedStream<In, Rule, Broadcast extends BroadcastDecla
         work: { kind: 'operator', create: () => broadcastProcessOperator(process, declared as Broadcast) },
         output: typeOfSchema('process output', options.schema) as TypeInfo<unknown>,
         stateful: true,
-        states: Object.values(declared),
+        states: [],
+        broadcastStates: Object.values(declared),
       },
       functionsOf(process, ['process', 'processBroadcast']),
     )
@@ -79,7 +80,8 @@ export class KeyedBroadcastConnectedStream<K, In, Rule, Broadcast extends Broadc
         work: { kind: 'operator', create: () => keyedBroadcastProcessOperator(process, declared as Broadcast) },
         output: typeOfSchema('process output', options.schema) as TypeInfo<unknown>,
         stateful: true,
-        states: [...Object.values(process.state ?? {}), ...Object.values(declared)],
+        states: Object.values(process.state ?? {}),
+        broadcastStates: Object.values(declared),
       },
       { ...functions, ...functionsOf(process, ['process', 'processBroadcast', 'onTimer']) },
     )

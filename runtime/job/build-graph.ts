@@ -184,5 +184,5 @@ function factoryOf(node: SettledNode, settings: JobSettings): OperatorFactory {
 }
 
 function statesOf(nodes: readonly SettledNode[]): Map<string, SettledNode['node']['spec']['states']> {
-  return new Map(nodes.map((node) => [node.uid, node.node.spec.states]))
+  return new Map(nodes.map(({ uid, node: { spec } }) => [uid, [...spec.states, ...(spec.broadcastStates ?? [])]]))
 }

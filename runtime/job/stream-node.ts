@@ -37,7 +37,10 @@ export interface NodeSpec {
   readonly output: TypeInfo<unknown> | undefined
   /** Has something to be found again by uid. */
   readonly stateful: boolean
+  /** Keyed. */
   readonly states: readonly StateDescriptor[]
+  /** Lies apart from keyed state in a snapshot, and may have names of that. */
+  readonly broadcastStates?: readonly StateDescriptor[]
 }
 
 /** What the fluent methods set. */
