@@ -51,6 +51,7 @@ export class BroadcastConnectedStream<In, Rule, Broadcast extends BroadcastDecla
         stateful: true,
         states: [],
         broadcastStates: Object.values(declared),
+        operatorState: 'all broadcast',
       },
       functionsOf(process, ['process', 'processBroadcast']),
     )
@@ -82,6 +83,7 @@ export class KeyedBroadcastConnectedStream<K, In, Rule, Broadcast extends Broadc
         stateful: true,
         states: Object.values(process.state ?? {}),
         broadcastStates: Object.values(declared),
+        operatorState: 'all broadcast',
       },
       { ...functions, ...functionsOf(process, ['process', 'processBroadcast', 'onTimer']) },
     )

@@ -156,7 +156,7 @@ function keySelectorsOf(inputs: readonly StreamInput[]): JobVertex['keySelectors
 }
 
 function operatorOf(node: SettledNode, outputs: readonly OutputTarget[], settings: JobSettings): ChainedOperator {
-  const { states } = node.node.spec
+  const { states, operatorState } = node.node.spec
   return {
     uid: node.uid,
     uidGiven: node.uidGiven,
@@ -164,6 +164,7 @@ function operatorOf(node: SettledNode, outputs: readonly OutputTarget[], setting
     factory: factoryOf(node, settings),
     outputs,
     states,
+    ...(operatorState !== undefined && { operatorState }),
   }
 }
 

@@ -38,12 +38,12 @@ export function graphAt(subtasks: number): JobGraph {
   const shape = graphOf({
     maxParallelism,
     vertices: [
-      { id: 'numbers', parallelism: subtasks },
+      { id: 'numbers', parallelism: subtasks, source: true },
       { id: 'past' },
       { id: 'everything', parallelism: subtasks },
       { id: 'windows', parallelism: subtasks },
       { id: 'archive', twoPhase: true },
-      { id: 'files', parallelism: subtasks, twoPhase: true },
+      { id: 'files', parallelism: subtasks, twoPhase: true, operatorState: ['seen', 'rules'] },
     ],
     edges: [
       ['numbers', 'hash', 'everything'],
