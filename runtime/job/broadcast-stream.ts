@@ -4,6 +4,7 @@ import { broadcastProcessOperator, keyedBroadcastProcessOperator } from '../oper
 import type { BroadcastProcessFunction, KeyedBroadcastProcessFunction } from '../operators/broadcast-process.ts'
 import { checkBroadcastDeclaration } from '../operators/broadcast-state.ts'
 import type { BroadcastDeclaration } from '../operators/broadcast-state.ts'
+import { PROCESS_TIMERS } from '../operators/keyed-process.ts'
 import type { StateDeclaration } from '../operators/keyed-process.ts'
 import { typeOfSchema } from '../operators/stream-schema.ts'
 import type { TypeInfo } from '../record/contract.ts'
@@ -82,6 +83,7 @@ export class KeyedBroadcastConnectedStream<K, In, Rule, Broadcast extends Broadc
         output: typeOfSchema('process output', options.schema) as TypeInfo<unknown>,
         stateful: true,
         states: Object.values(process.state ?? {}),
+        timerMeaning: PROCESS_TIMERS,
         broadcastStates: Object.values(declared),
         operatorState: 'all broadcast',
       },

@@ -156,7 +156,7 @@ function keySelectorsOf(inputs: readonly StreamInput[]): JobVertex['keySelectors
 }
 
 function operatorOf(node: SettledNode, outputs: readonly OutputTarget[], settings: JobSettings): ChainedOperator {
-  const { states, operatorState } = node.node.spec
+  const { states, operatorState, timerMeaning } = node.node.spec
   return {
     uid: node.uid,
     uidGiven: node.uidGiven,
@@ -165,6 +165,7 @@ function operatorOf(node: SettledNode, outputs: readonly OutputTarget[], setting
     outputs,
     states,
     ...(operatorState !== undefined && { operatorState }),
+    ...(timerMeaning !== undefined && { timerMeaning }),
   }
 }
 

@@ -24,6 +24,8 @@ export interface ChainedOperator {
   readonly states?: readonly StateDescriptor[]
   /** By default none. */
   readonly operatorState?: TakenOperatorState
+  /** What its timers stand for; undefined: it has none. Stored ones of another meaning are refused: they would be taken for its own. */
+  readonly timerMeaning?: string
 }
 
 /**

@@ -43,6 +43,8 @@ export interface NodeSpec {
   readonly broadcastStates?: readonly StateDescriptor[]
   /** By default none. */
   readonly operatorState?: TakenOperatorState
+  /** What its timers stand for; undefined: it has none. */
+  readonly timerMeaning?: string
 }
 
 /** What the fluent methods set. */

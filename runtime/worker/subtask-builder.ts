@@ -221,6 +221,7 @@ class BuiltSubtask implements Subtask {
     const range = keyGroupRange(vertex.parallelism, task.subtask, vertex.maxParallelism)
     return createHeapBackend({
       uid: vertex.chain[0]!.uid,
+      timerMeaning: vertex.chain[0]!.timerMeaning,
       ...range,
       maxParallelism: vertex.maxParallelism,
       freeze: this.#options.graph.settings.freezeRecords,

@@ -70,7 +70,14 @@ export function graphAt(subtasks: number): JobGraph {
 /** `wallMs`: by which times to live are judged. */
 export function backendOf(uid: string, subtask: number, subtasks: number, wallMs: number): KeyedStateBackend {
   const { first, last } = keyGroupRange(subtasks, subtaskIndex(subtask), maxParallelism)
-  return createHeapBackend({ uid, first, last, maxParallelism, clock: new WallClock(wallMs) })
+  return createHeapBackend({
+    uid,
+    timerMeaning: 'timers of a test',
+    first,
+    last,
+    maxParallelism,
+    clock: new WallClock(wallMs),
+  })
 }
 
 export function isOf(key: Key, backend: KeyedStateBackend): boolean {
