@@ -9,6 +9,7 @@ import type { Manifest } from './manifest.ts'
 import { hasKeyedState, keyedStateNamesOf, stateNamesOf, transactionsOf } from './recorded-operators.ts'
 import type { RecordedOperator } from './recorded-operators.ts'
 import { unreadableStates } from './state-fit.ts'
+import { stateNotTaken, takersOf, transactionsNotTaken } from './taken-state.ts'
 
 export interface Fit {
   readonly manifest: Manifest
@@ -33,7 +34,7 @@ export function* misfits(fit: Fit): Misfits<string[]> {
   yield* lostKeys(fit)
   yield* newDataForFinished(fit)
   yield* unreadableStates(fit.graph, fit.recorded)
-  return yield* missing(fit, uids)
+  return yield* notTaken(fit)
 }
 
 type Misfits<Result = void> = Generator<MillraceError, Result>
@@ -103,22 +104,25 @@ function* newDataForFinished({ graph, finishedBefore }: Fit): Misfits {
   }
 }
 
-function* missing({ manifest, recorded, options }: Fit, uids: ReadonlyMap<string, boolean>): Misfits<string[]> {
+/** What no operator takes: its uid is missing, or of an operator that has no use for it. */
+function* notTaken({ manifest, graph, recorded, finishedBefore, options }: Fit): Misfits<string[]> {
+  const takers = takersOf(graph)
   const dropped: string[] = []
   for (const operator of recorded.values()) {
-    if (uids.has(operator.uid)) continue
-    const transactions = transactionsOf(operator)
+    const taker = takers.get(operator.uid)
+    const kind = taker === undefined ? '' : ', which an operator of another kind has now'
+    const where = `uid ${operator.uid} in ${describe(manifest)}${kind}`
+    const transactions = transactionsNotTaken(operator, taker?.operator)
     if (transactions.length > 0 && !options.commitsConfirmed) {
       const some = transactions.slice(0, 3).join(', ')
-      yield checkpointError(
-        'MR-C12',
-        `uid ${operator.uid} in ${describe(manifest)}: ${transactions.length} transactions (${some}).`,
-      )
+      yield checkpointError('MR-C12', `${where}: ${transactions.length} transactions (${some}).`)
     }
-    const names = stateNamesOf(operator)
+    // A finished vertex runs nothing that could take it: what it holds stands in its final state.
+    if (taker !== undefined && finishedBefore.has(taker.vertex)) continue
+    const names = stateNotTaken(operator, taker?.operator)
     if (names.length === 0) continue
     if (options.allowNonRestoredState) dropped.push(operator.uid)
-    else yield checkpointError('MR-C11', `uid ${operator.uid} in ${describe(manifest)}, with ${names.join(', ')}.`)
+    else yield checkpointError('MR-C11', `${where}, with ${names.join(', ')}.`)
   }
   return dropped
 }

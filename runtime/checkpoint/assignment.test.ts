@@ -165,7 +165,7 @@ describe('what subtasks get from a restore point, at any parallelism', () => {
       maxParallelism,
       vertices: [
         { id: 'source', parallelism: 2 },
-        { id: 'all', parallelism: 2, uids: ['count', 'sink'] },
+        { id: 'all', parallelism: 2, uids: ['count', 'sink'], twoPhase: true },
       ],
     })
     const assignment = assignRestore(pipelineManifest(2), moved, strict)

@@ -11,7 +11,7 @@ import { subtaskIndex, taskKey } from '../base/ids.ts'
 import type { SubtaskIndex, TaskKey, VertexId } from '../base/ids.ts'
 import type { PlantedFault } from '../base/planted.ts'
 import type { OperatorStateShare, RestoredOperator, RestoredSubtask } from '../control/contract.ts'
-import type { JobGraph, JobVertex } from '../job/contract.ts'
+import type { ChainedOperator, JobGraph, JobVertex } from '../job/contract.ts'
 import { keyGroupRange } from '../record/key-group.ts'
 import { misfits, refuseWhatDoesNotFit } from './assignment-check.ts'
 import type { Committable, KeyedSnapshot, KeyGroupHandle, OperatorSnapshot, SubtaskSnapshot } from './contract.ts'
@@ -19,9 +19,10 @@ import type { EnumeratorSnapshot, Manifest } from './manifest.ts'
 import { shareOfLists } from './operator-state-share.ts'
 import { recordedOperators } from './recorded-operators.ts'
 import type { RecordedOperator } from './recorded-operators.ts'
+import { takes, takesEnumerator } from './taken-state.ts'
 
 export interface RestoreOptions {
-  /** State whose uid is missing in the graph is dropped; else it is refused. */
+  /** State that no operator of the graph takes is dropped; else it is refused. */
   readonly allowNonRestoredState: boolean
   /** HEAD shows that all transactions of the restore point are committed; else a graph without their sink is refused (rule 23). */
   readonly commitsConfirmed: boolean
@@ -68,12 +69,13 @@ export function assignRestore(manifest: Manifest, graph: JobGraph, options: Rest
       })
       if (finished) finals.set(key, finalOf(vertex, subtask, recorded))
     }
-    for (const { uid } of vertex.chain) {
+    for (const taker of vertex.chain) {
+      const { uid } = taker
       const operator = recorded.get(uid)
       if (finished) {
         const committables = operator?.perSubtask.flatMap((snapshot) => snapshot?.committables ?? []) ?? []
         if (committables.length > 0) committablesWithoutWriter.set(uid, committables)
-      } else if (operator?.enumerator !== undefined) enumerators.set(uid, operator.enumerator)
+      } else if (operator?.enumerator !== undefined && takesEnumerator(taker)) enumerators.set(uid, operator.enumerator)
     }
   }
   return { subtasks, finishedBefore, finals, enumerators, committablesWithoutWriter, dropped }
@@ -111,11 +113,12 @@ function shareOf(
   planted: ReadonlySet<PlantedFault>,
 ): Readonly<Record<string, RestoredOperator>> {
   const operators: Record<string, RestoredOperator> = {}
-  for (const { uid } of vertex.chain) {
+  for (const taker of vertex.chain) {
+    const { uid } = taker
     const perSubtask = recorded.get(uid)?.perSubtask
     if (perSubtask === undefined) continue
     const keyed = keyedShare(perSubtask, vertex, subtask)
-    const operatorState = operatorStateShare(perSubtask, { parallelism: vertex.parallelism, subtask, planted })
+    const operatorState = operatorStateShare(perSubtask, taker, { parallelism: vertex.parallelism, subtask, planted })
     const committables = perSubtask
       .filter((_, index) => index % vertex.parallelism === subtask)
       .flatMap((snapshot) => snapshot?.committables ?? [])
@@ -142,8 +145,10 @@ function keyedShare(
   })
 }
 
+/** Of what today's operator takes: what may be dropped is not given to one that would keep it as its own. */
 function operatorStateShare(
   perSubtask: RecordedOperator['perSubtask'],
+  taker: ChainedOperator,
   share: {
     readonly parallelism: number
     readonly subtask: SubtaskIndex
@@ -154,6 +159,7 @@ function operatorStateShare(
   const names = new Set(perSubtask.flatMap((snapshot) => Object.keys(snapshot?.operatorState ?? {})))
   for (const name of names) {
     const lists = perSubtask.map((snapshot) => snapshot?.operatorState?.[name])
+    if (!lists.some((list) => list !== undefined && takes(taker, name, list))) continue
     const items = shareOfLists(lists, share)
     if (items.length > 0) shares[name] = items
   }

@@ -26,6 +26,8 @@ export interface KeyedStateDescription {
   }
   /** Of a state with a time to live, ms: each entry carries the time of its last refresh (segment.ts). */
   readonly ttlMs?: number
+  /** Of timers: what those that are held stand for. Absent: none is held, or an earlier version wrote them. */
+  readonly timerMeaning?: string
 }
 
 /** The block of one key group: one self-contained, CRC'd piece of a segment (segment.ts). */

@@ -44,15 +44,16 @@ export const checkpointErrors = {
       'Set it back to the recorded number: keys would fall into other key groups and their state would not be found.',
   },
   'MR-C11': {
-    meaning: 'The restore point holds state whose uid is missing in the job.',
+    meaning:
+      'The restore point holds state that no operator of the job takes: its uid is missing, or of another kind of operator.',
     who: 'user',
     retry: false,
     remedy:
-      'Give the operator its uid back, or allow that its state is dropped (--allow-non-restored-state): it never is unasked.',
+      'Give the operator its uid back, and one of another kind a uid of its own, or allow that the state is dropped (--allow-non-restored-state): it never is unasked.',
   },
   'MR-C12': {
     meaning:
-      'The restore point holds transactions of a sink that is missing in the job; they are not confirmed and are never dropped.',
+      'The restore point holds transactions that no sink of the job commits: its uid is missing, or of another kind of operator. They are not confirmed and are never dropped.',
     who: 'user',
     retry: false,
     remedy: 'Start the revision that wrote them until its commits are confirmed, then remove the sink.',

@@ -28,6 +28,7 @@ const keyedSnapshot = z.looseObject({
         mapKey: codecDescription.optional(),
       }),
       ttlMs: z.int().positive().optional(),
+      timerMeaning: z.string().optional(),
     }),
   ),
   groups: z.array(

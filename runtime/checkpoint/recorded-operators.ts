@@ -31,6 +31,9 @@ export function recordedOperators(manifest: Manifest): ReadonlyMap<string, Recor
   return operators
 }
 
+/** As messages call it. */
+export const ENUMERATOR = 'its split enumerator'
+
 /** Names of the states that an operator holds, for messages; empty: it holds nothing. Transactions are not among them. */
 export function stateNamesOf(operator: RecordedOperator): string[] {
   const names = new Set<string>()
@@ -38,7 +41,7 @@ export function stateNamesOf(operator: RecordedOperator): string[] {
     for (const { name } of snapshot?.keyed?.states ?? []) names.add(name)
     for (const name of Object.keys(snapshot?.operatorState ?? {})) names.add(name)
   }
-  if (operator.enumerator !== undefined) names.add('its split enumerator')
+  if (operator.enumerator !== undefined) names.add(ENUMERATOR)
   return [...names]
 }
 

@@ -4,7 +4,7 @@
 import type { MillraceError } from '../base/errors.ts'
 import type { JobGraph } from '../job/contract.ts'
 import type { StateDescriptor } from '../state/contract.ts'
-import { whyUnreadable } from '../state/description.ts'
+import { whyOtherTimers, whyUnreadable } from '../state/description.ts'
 import { stateError, unreadableState } from '../state/errors.ts'
 import type { KeyedStateDescription } from './contract.ts'
 import type { RecordedOperator } from './recorded-operators.ts'
@@ -14,7 +14,7 @@ export function* unreadableStates(
   graph: JobGraph,
   recorded: ReadonlyMap<string, RecordedOperator>,
 ): Generator<MillraceError, void> {
-  for (const { uid, states = [] } of graph.vertices.flatMap((vertex) => vertex.chain)) {
+  for (const { uid, states = [], timerMeaning } of graph.vertices.flatMap((vertex) => vertex.chain)) {
     const operator = recorded.get(uid)
     if (operator === undefined) continue
     for (const today of states) {
@@ -22,6 +22,10 @@ export function* unreadableStates(
         const refusal = refusalOf(uid, stored, today)
         if (refusal !== undefined) yield refusal
       }
+    }
+    for (const then of timersStoredIn(operator)) {
+      const why = whyOtherTimers(then, timerMeaning)
+      if (why !== undefined) yield unreadableState({ uid, name: 'timers', why })
     }
   }
 }
@@ -48,6 +52,12 @@ function storedUnder({ name }: StateDescriptor, { perSubtask }: RecordedOperator
     }
   }
   return [...forms.values()]
+}
+
+/** What timers stand for that are held, each once. Of those that an earlier version wrote only the backend sees whether there are any. */
+function timersStoredIn({ perSubtask }: RecordedOperator): ReadonlySet<string> {
+  const meanings = perSubtask.flatMap((snapshot) => snapshot?.keyed?.states ?? []).map((state) => state.timerMeaning)
+  return new Set(meanings.filter((meaning) => meaning !== undefined))
 }
 
 function idOf({ kind, version, fingerprint }: KeyedStateDescription['codecs']['key']): readonly unknown[] {

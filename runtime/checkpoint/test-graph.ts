@@ -1,7 +1,7 @@
 // Job graphs by their shape alone, for tests of what reads nothing but the shape.
 
 import { edgeId, vertexId } from '../base/ids.ts'
-import type { JobEdge, JobGraph, JobVertex, Partitioning } from '../job/contract.ts'
+import type { JobEdge, JobGraph, JobVertex, Partitioning, TakenOperatorState } from '../job/contract.ts'
 import type { OperatorFactory } from '../operators/contract.ts'
 import type { TypeInfo } from '../record/contract.ts'
 
@@ -13,6 +13,10 @@ export interface VertexShape {
   /** Default: the vertex's id; a uid ending in `?` was not given by the job. */
   readonly uids?: readonly string[]
   readonly twoPhase?: boolean
+  /** Its first operator is one. Default: that of the id 'source'. */
+  readonly source?: boolean
+  /** What its operators take. Default: what snapshots of tests hold. */
+  readonly operatorState?: TakenOperatorState
   /** Default true: behind a keyBy. */
   readonly keyed?: boolean
 }
@@ -49,12 +53,13 @@ export function graphOf({ vertices, edges = [], maxParallelism = 8, autoUid = fa
         parallelism: shape.parallelism ?? 1,
         maxParallelism: shape.maxParallelism ?? maxParallelism,
         slotSharingGroup: shape.slotSharingGroup ?? 'default',
-        chain: (shape.uids ?? [shape.id]).map((uid) => ({
+        chain: (shape.uids ?? [shape.id]).map((uid, index) => ({
           uid: uid.replace(/\?$/, ''),
           uidGiven: !uid.endsWith('?'),
           name: uid,
-          factory: { kind: 'operator', twoPhase: shape.twoPhase ?? false } as OperatorFactory,
+          factory: factoryOf(shape, index),
           outputs: [],
+          operatorState: shape.operatorState ?? ['splits', 'all', 'rules', 'list', 'list 0'],
         })),
         keySelectors: [shape.keyed === false ? undefined : () => 0],
         inputs: jobEdges.filter(({ target }) => target === id).map((edge) => edge.id),
@@ -79,4 +84,8 @@ export function graphOf({ vertices, edges = [], maxParallelism = 8, autoUid = fa
       channelDeadlineMs: 10_000,
     },
   }
+}
+
+function factoryOf({ id, source = id === 'source', twoPhase = false }: VertexShape, index: number): OperatorFactory {
+  return (source && index === 0 ? { kind: 'source' } : { kind: 'operator', twoPhase }) as OperatorFactory
 }

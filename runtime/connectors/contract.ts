@@ -10,6 +10,9 @@ import type { FileSystem } from '../storage/contract.ts'
 
 // ---- sources ----
 
+/** Name of the operator state in which a source's subtasks keep their splits. */
+export const SPLITS_STATE = 'splits'
+
 export interface Source<T, Split, EnumeratorState> {
   readonly name: string
   readonly bounded: boolean

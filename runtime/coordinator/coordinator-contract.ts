@@ -39,7 +39,7 @@ export interface RestoreRequest {
   readonly empty?: boolean
   /** HEAD of the job that made it shows that its transactions are committed; else they are committed again, which is safe. */
   readonly committed?: boolean
-  /** State whose uid is missing in the graph is dropped, once; else it is refused. */
+  /** State that no operator of the graph takes is dropped, once; else it is refused. */
   readonly allowNonRestoredState: boolean
   /** A savepoint that was taken with drain is refused otherwise: its event time has ended. */
   readonly allowDrained: boolean

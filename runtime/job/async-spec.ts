@@ -2,6 +2,7 @@ import { AsyncOperator } from '../operators/async-operator.ts'
 import type { AsyncWork } from '../operators/async-operator.ts'
 import { asyncSettings } from '../operators/async-options.ts'
 import type { AsyncOptions } from '../operators/async-options.ts'
+import { IN_FLIGHT_STATE } from '../operators/async-state.ts'
 import { typeOfSchema } from '../operators/stream-schema.ts'
 import type { StreamSchema } from '../operators/stream-schema.ts'
 import type { TypeInfo } from '../record/contract.ts'
@@ -29,6 +30,7 @@ export function asyncSpec(
     output: typeOfSchema(`${kind} output`, options.schema) as TypeInfo<unknown>,
     stateful: true,
     states: [],
+    operatorState: [IN_FLIGHT_STATE],
   }
   const functions: UserFunctions = {
     onTimeout: options.onTimeout,

@@ -4,6 +4,7 @@ import { broadcastProcessOperator, keyedBroadcastProcessOperator } from '../oper
 import type { BroadcastProcessFunction, KeyedBroadcastProcessFunction } from '../operators/broadcast-process.ts'
 import { checkBroadcastDeclaration } from '../operators/broadcast-state.ts'
 import type { BroadcastDeclaration } from '../operators/broadcast-state.ts'
+import { PROCESS_TIMERS } from '../operators/keyed-process.ts'
 import type { StateDeclaration } from '../operators/keyed-process.ts'
 import { typeOfSchema } from '../operators/stream-schema.ts'
 import type { TypeInfo } from '../record/contract.ts'
@@ -49,7 +50,9 @@ export class BroadcastConnectedStream<In, Rule, Broadcast extends BroadcastDecla
         work: { kind: 'operator', create: () => broadcastProcessOperator(process, declared as Broadcast) },
         output: typeOfSchema('process output', options.schema) as TypeInfo<unknown>,
         stateful: true,
-        states: Object.values(declared),
+        states: [],
+        broadcastStates: Object.values(declared),
+        operatorState: 'all broadcast',
       },
       functionsOf(process, ['process', 'processBroadcast']),
     )
@@ -79,7 +82,10 @@ export class KeyedBroadcastConnectedStream<K, In, Rule, Broadcast extends Broadc
         work: { kind: 'operator', create: () => keyedBroadcastProcessOperator(process, declared as Broadcast) },
         output: typeOfSchema('process output', options.schema) as TypeInfo<unknown>,
         stateful: true,
-        states: [...Object.values(process.state ?? {}), ...Object.values(declared)],
+        states: Object.values(process.state ?? {}),
+        timerMeaning: PROCESS_TIMERS,
+        broadcastStates: Object.values(declared),
+        operatorState: 'all broadcast',
       },
       { ...functions, ...functionsOf(process, ['process', 'processBroadcast', 'onTimer']) },
     )

@@ -156,7 +156,7 @@ function keySelectorsOf(inputs: readonly StreamInput[]): JobVertex['keySelectors
 }
 
 function operatorOf(node: SettledNode, outputs: readonly OutputTarget[], settings: JobSettings): ChainedOperator {
-  const { states } = node.node.spec
+  const { states, operatorState, timerMeaning } = node.node.spec
   return {
     uid: node.uid,
     uidGiven: node.uidGiven,
@@ -164,6 +164,8 @@ function operatorOf(node: SettledNode, outputs: readonly OutputTarget[], setting
     factory: factoryOf(node, settings),
     outputs,
     states,
+    ...(operatorState !== undefined && { operatorState }),
+    ...(timerMeaning !== undefined && { timerMeaning }),
   }
 }
 
@@ -184,5 +186,5 @@ function factoryOf(node: SettledNode, settings: JobSettings): OperatorFactory {
 }
 
 function statesOf(nodes: readonly SettledNode[]): Map<string, SettledNode['node']['spec']['states']> {
-  return new Map(nodes.map((node) => [node.uid, node.node.spec.states]))
+  return new Map(nodes.map(({ uid, node: { spec } }) => [uid, [...spec.states, ...(spec.broadcastStates ?? [])]]))
 }

@@ -22,7 +22,17 @@ export interface ChainedOperator {
   readonly outputs: readonly OutputTarget[]
   /** Keyed state that it declares, which a restore point is checked against before anything runs. */
   readonly states?: readonly StateDescriptor[]
+  /** By default none. */
+  readonly operatorState?: TakenOperatorState
+  /** What its timers stand for; undefined: it has none. Stored ones of another meaning are refused: they would be taken for its own. */
+  readonly timerMeaning?: string
 }
+
+/**
+ * Names of the operator state that an operator takes of a restore point; what it does not take is refused, since it would be lost.
+ * 'all broadcast': broadcast state of any name, for what is not declared today is kept for a job that declares it again.
+ */
+export type TakenOperatorState = readonly string[] | 'all broadcast'
 
 export interface JobVertex {
   readonly id: VertexId

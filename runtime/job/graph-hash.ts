@@ -10,7 +10,7 @@ export interface HashedGraph {
   readonly edges: readonly JobEdge[]
   readonly maxParallelism: number
   readonly args: unknown
-  /** Declared keyed state by uid. */
+  /** Declared keyed and broadcast state by uid. */
   readonly states: ReadonlyMap<string, readonly StateDescriptor[]>
 }
 

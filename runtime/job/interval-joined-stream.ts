@@ -1,7 +1,7 @@
 // Joins of two keyed streams by how far apart in event time their records are.
 
 import { operatorError } from '../operators/errors.ts'
-import { IntervalJoinOperator, intervalJoinState } from '../operators/interval-join.ts'
+import { INTERVAL_JOIN_TIMERS, IntervalJoinOperator, intervalJoinState } from '../operators/interval-join.ts'
 import type { IntervalJoinFunction } from '../operators/interval-join.ts'
 import type { OutputTag } from '../operators/output-tag.ts'
 import { typeOfSchema } from '../operators/stream-schema.ts'
@@ -82,6 +82,7 @@ export class BoundedIntervalJoin<K, Left, Right> {
         output: typeOfSchema('join output', options.schema) as TypeInfo<unknown>,
         stateful: true,
         states: [left, right],
+        timerMeaning: INTERVAL_JOIN_TIMERS,
       },
       { ...functions, process },
     )

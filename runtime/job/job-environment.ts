@@ -1,5 +1,6 @@
 // `env` of a job function: where streams begin and settings are made. It writes the logical graph down.
 
+import { SPLITS_STATE } from '../connectors/contract.ts'
 import type { Source, WatermarkStrategy } from '../connectors/contract.ts'
 import { operatorError } from '../operators/errors.ts'
 import { typeOfSchema } from '../operators/stream-schema.ts'
@@ -49,6 +50,7 @@ export class RecordingEnvironment implements JobEnvironment, StreamBuilder {
       output: untyped.output,
       stateful: true,
       states: [],
+      operatorState: [SPLITS_STATE],
     })
     node.options.name = source.name
     if (options.uid !== undefined) node.options.uid = options.uid

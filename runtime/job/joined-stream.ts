@@ -136,7 +136,14 @@ export class WindowedJoin<Of extends Kind, K, Left, Right> {
     const type = sidesType(commonType(first), commonType(second))
     const results = resultsOf[this.#kind](apply as never)
     const lateTags = { left: lateLeftTag, right: lateRightTag }
-    const { create, states } = coGroupWork({ type, results, assigner, trigger, allowedLatenessMs, lateTags })
+    const { create, states, timerMeaning } = coGroupWork({
+      type,
+      results,
+      assigner,
+      trigger,
+      allowedLatenessMs,
+      lateTags,
+    })
     const ofTrigger = trigger === undefined ? {} : functionsOf(trigger, triggerFunctions)
     return builder.operator<Out>(
       {
@@ -146,6 +153,7 @@ export class WindowedJoin<Of extends Kind, K, Left, Right> {
         output: typeOfSchema(`${this.#kind} output`, options.schema) as TypeInfo<unknown>,
         stateful: true,
         states,
+        timerMeaning,
       },
       { ...this.#parts.functions, ...ofTrigger, apply },
     )

@@ -2,6 +2,7 @@
 
 import { keyedCoProcessOperator } from '../operators/keyed-co-process.ts'
 import type { KeyedCoProcessFunction } from '../operators/keyed-co-process.ts'
+import { PROCESS_TIMERS } from '../operators/keyed-process.ts'
 import type { StateDeclaration } from '../operators/keyed-process.ts'
 import { typeOfSchema } from '../operators/stream-schema.ts'
 import type { TypeInfo } from '../record/contract.ts'
@@ -35,6 +36,7 @@ export class KeyedConnectedStreams<K, First, Second> {
         output: typeOfSchema('process output', options.schema) as TypeInfo<unknown>,
         stateful: true,
         states: Object.values(process.state ?? {}),
+        timerMeaning: PROCESS_TIMERS,
       },
       { ...this.#parts.functions, ...functionsOf(process, ['process', 'processSecond', 'onTimer']) },
     )

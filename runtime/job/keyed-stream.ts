@@ -1,7 +1,7 @@
 // A stream dealt out by key: what needs state begins here.
 
 import type { BroadcastDeclaration } from '../operators/broadcast-state.ts'
-import { KeyedProcessOperator } from '../operators/keyed-process.ts'
+import { KeyedProcessOperator, PROCESS_TIMERS } from '../operators/keyed-process.ts'
 import type { AnyKeyedProcessFunction, KeyedProcessFunction, StateDeclaration } from '../operators/keyed-process.ts'
 import { RollingAggregateOperator, rollingAggregateState } from '../operators/rolling-aggregate.ts'
 import { RollingReduceOperator, rollingReduceState } from '../operators/rolling-reduce.ts'
@@ -56,6 +56,7 @@ export class KeyedStream<K, T> {
       create: () => new KeyedProcessOperator(shared),
       output: typeOfSchema('process output', options.schema) as TypeInfo<unknown>,
       states: Object.values(process.state ?? {}),
+      timerMeaning: PROCESS_TIMERS,
       functions: functionsOf(process, ['process', 'onTimer']),
     })
   }
@@ -125,13 +126,13 @@ export class KeyedStream<K, T> {
     readonly create: () => KeyedProcessOperator | RollingReduceOperator | RollingAggregateOperator
     readonly output: TypeInfo<unknown>
     readonly states: readonly StateDescriptor[]
+    readonly timerMeaning?: string
     readonly functions: UserFunctions
   }): OperatorStream<Out> {
-    const { kind, create, output, states } = step
-    const functions = { ...this.#functions, ...step.functions }
+    const { create, functions, ...rest } = step
     return this.#builder.operator<Out>(
-      { kind, inputs: this.#inputs, work: { kind: 'operator', create }, output, stateful: true, states },
-      functions,
+      { ...rest, inputs: this.#inputs, work: { kind: 'operator', create }, stateful: true },
+      { ...this.#functions, ...functions },
     )
   }
 }

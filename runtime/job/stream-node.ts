@@ -4,7 +4,7 @@ import type { Source, Sink, WatermarkStrategy } from '../connectors/contract.ts'
 import type { StreamOperator } from '../operators/contract.ts'
 import type { Key, TypeInfo } from '../record/contract.ts'
 import type { StateDescriptor } from '../state/contract.ts'
-import type { JobSettings } from './contract.ts'
+import type { JobSettings, TakenOperatorState } from './contract.ts'
 
 /** One of a node's inputs: an output of another node and how its records are dealt out. */
 export interface StreamInput {
@@ -37,7 +37,14 @@ export interface NodeSpec {
   readonly output: TypeInfo<unknown> | undefined
   /** Has something to be found again by uid. */
   readonly stateful: boolean
+  /** Keyed. */
   readonly states: readonly StateDescriptor[]
+  /** Lies apart from keyed state in a snapshot, and may have names of that. */
+  readonly broadcastStates?: readonly StateDescriptor[]
+  /** By default none. */
+  readonly operatorState?: TakenOperatorState
+  /** What its timers stand for; undefined: it has none. */
+  readonly timerMeaning?: string
 }
 
 /** What the fluent methods set. */

@@ -10,7 +10,7 @@ import { MapOperator } from '../operators/map.ts'
 import type { OutputTag } from '../operators/output-tag.ts'
 import { ProcessOperator } from '../operators/process.ts'
 import type { ProcessFunction } from '../operators/process.ts'
-import { SinkOperator } from '../operators/sink-operator.ts'
+import { SinkOperator, WRITER_STATE } from '../operators/sink-operator.ts'
 import { typeOfSchema } from '../operators/stream-schema.ts'
 import type { StreamSchema } from '../operators/stream-schema.ts'
 import type { Key, TypeInfo } from '../record/contract.ts'
@@ -183,6 +183,7 @@ export class Stream<T> implements StreamOf<T> {
       output: undefined,
       stateful: untyped.createCommitter !== undefined,
       states: [],
+      operatorState: [WRITER_STATE],
     })
   }
 

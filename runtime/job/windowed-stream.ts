@@ -122,10 +122,10 @@ export class WindowedStream<K, T> {
 
   #operator<Out>(contents: WindowContents, output: TypeInfo<unknown>, functions: UserFunctions): OperatorStream<Out> {
     const { builder, inputs, assigner, trigger, allowedLatenessMs, lateTag } = this.#parts
-    const { create, states } = windowWork({ assigner, trigger, contents, allowedLatenessMs, lateTag })
+    const { create, states, timerMeaning } = windowWork({ assigner, trigger, contents, allowedLatenessMs, lateTag })
     const ofTrigger = trigger === undefined ? {} : functionsOf(trigger, triggerFunctions)
     return builder.operator<Out>(
-      { kind: 'window', inputs, work: { kind: 'operator', create }, output, stateful: true, states },
+      { kind: 'window', inputs, work: { kind: 'operator', create }, output, stateful: true, states, timerMeaning },
       { ...this.#parts.functions, ...functions, ...ofTrigger },
     )
   }

@@ -18,8 +18,8 @@ export interface CoGroupSettings extends Pick<WindowWorkSettings, 'assigner' | '
 /** As windowWork, for two inputs. */
 export function coGroupWork(settings: CoGroupSettings): WindowWork {
   // What does not go together is refused with the name that the job gave.
-  const { states } = operatorParts(settings, anyTagOf(settings))
-  return { create: () => new CoGroupOperator(settings), states }
+  const { states, timerMeaning } = operatorParts(settings, anyTagOf(settings))
+  return { create: () => new CoGroupOperator(settings), states, timerMeaning }
 }
 
 /** Between this operator and the one within: a name that no tag of a job has. */

@@ -79,6 +79,7 @@ export class OperatorHarness {
       options.keySelector &&
       createHeapBackend({
         uid: 'tested',
+        timerMeaning: 'timers of what is tested',
         first: keyGroup(first),
         last: keyGroup(last),
         maxParallelism,

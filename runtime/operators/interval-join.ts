@@ -42,6 +42,8 @@ export interface IntervalJoinSettings {
   readonly lateTags: { readonly left: string | undefined; readonly right: string | undefined }
 }
 
+export const INTERVAL_JOIN_TIMERS = 'ends of the wait of an interval join'
+
 /** `list` is of the list of all records of one event time. */
 export function intervalJoinState(side: 'left' | 'right', list: TypeInfo<unknown>): StateDescriptor {
   return { kind: 'map', name: side, mapKey: 'number', accumulators: true, value: list }

@@ -14,6 +14,9 @@ export type HandlesOf<States> = {
   readonly [Name in keyof States]: States[Name] extends TypedDescriptor<infer Handle> ? Handle : never
 }
 
+/** What timers that a job's own functions register stand for, whichever operator calls them. */
+export const PROCESS_TIMERS = 'timers of a process function'
+
 /** Per key: state and timers. In an object literal `state` stands first, so that the functions below it know its types. */
 export interface KeyedProcessFunction<K, In, States, Out> {
   readonly state?: States

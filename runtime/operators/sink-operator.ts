@@ -11,7 +11,7 @@ import { operatorError } from './errors.ts'
 import { describe, userError } from './user-code.ts'
 
 /** Name of the writer's operator state. */
-const WRITER_STATE = 'writer'
+export const WRITER_STATE = 'writer'
 
 export type SinkSettings = Pick<JobSettings, 'commitDeadlineMs' | 'onUnknownCommit'>
 

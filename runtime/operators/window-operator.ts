@@ -30,6 +30,10 @@ export function windowState({ sizeMs }: SlidingWindows, contents: WindowContents
   return { kind: 'map', name: 'windows', mapKey: 'number', mapKeyMeaning, accumulators: true, value: contents.type }
 }
 
+export function windowTimers({ sizeMs }: SlidingWindows): string {
+  return `timers of windows of ${sizeMs} ms`
+}
+
 export class WindowOperator implements StreamOperator {
   readonly #assigner: SlidingWindows
   readonly #contents: WindowContents

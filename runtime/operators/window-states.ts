@@ -22,7 +22,7 @@ export function triggeredWindowStates(
   trigger: Trigger,
   contents: WindowContents,
 ): TriggeredWindowStates {
-  const mapKeyMeaning = `starts of ${windowsIn(assigner)} under the trigger '${trigger.name}'`
+  const mapKeyMeaning = `starts of ${windowsUnder(assigner, trigger)}`
   const map = { kind: 'map', mapKey: 'number', mapKeyMeaning } as const
   return {
     contents: { ...map, name: 'windows', accumulators: true, value: contents.type },
@@ -36,6 +36,14 @@ export function triggeredWindowStates(
 
 export function listOfStates({ contents, trigger, ends }: TriggeredWindowStates): StateDescriptor[] {
   return ends === undefined ? [contents, trigger] : [contents, trigger, ends]
+}
+
+export function triggeredWindowTimers(assigner: WindowAssigner, trigger: Trigger): string {
+  return `timers of ${windowsUnder(assigner, trigger)}`
+}
+
+function windowsUnder(assigner: WindowAssigner, { name }: Trigger): string {
+  return `${windowsIn(assigner)} under the trigger '${name}'`
 }
 
 function windowsIn(assigner: WindowAssigner): string {

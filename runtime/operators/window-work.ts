@@ -9,8 +9,8 @@ import { eventTimeTrigger, processingTimeTrigger } from './triggers.ts'
 import type { WindowAssigner } from './window-assigner.ts'
 import type { WindowContents } from './window-contents.ts'
 import { windowTimeOf } from './window-lifetime.ts'
-import { WindowOperator, windowState } from './window-operator.ts'
-import { listOfStates, triggeredWindowStates } from './window-states.ts'
+import { WindowOperator, windowState, windowTimers } from './window-operator.ts'
+import { listOfStates, triggeredWindowStates, triggeredWindowTimers } from './window-states.ts'
 
 export interface WindowWorkSettings {
   readonly assigner: WindowAssigner
@@ -25,6 +25,7 @@ export interface WindowWorkSettings {
 export interface WindowWork {
   readonly create: () => StreamOperator
   readonly states: readonly StateDescriptor[]
+  readonly timerMeaning: string
 }
 
 /** Throws MR-J56 to MR-J59 for what does not go together. */
@@ -32,14 +33,18 @@ export function windowWork(settings: WindowWorkSettings): WindowWork {
   const { assigner, contents, allowedLatenessMs = 0, lateTag } = settings
   if (settings.trigger === undefined && assigner.kind === 'sliding' && assigner.time === 'event') {
     const create = (): StreamOperator => new WindowOperator({ assigner, contents, allowedLatenessMs, lateTag })
-    return { create, states: [windowState(assigner, contents)] }
+    return { create, states: [windowState(assigner, contents)], timerMeaning: windowTimers(assigner) }
   }
   const trigger = triggerOf(settings)
   refuseLateness(settings)
   refuseUnmerged(assigner, trigger, contents)
   const states = triggeredWindowStates(assigner, trigger, contents)
   const parts = { assigner, trigger, contents, states, allowedLatenessMs, lateTag }
-  return { create: () => new TriggeredWindowOperator(parts), states: listOfStates(states) }
+  return {
+    create: () => new TriggeredWindowOperator(parts),
+    states: listOfStates(states),
+    timerMeaning: triggeredWindowTimers(assigner, trigger),
+  }
 }
 
 function triggerOf({ assigner, trigger }: WindowWorkSettings): Trigger {

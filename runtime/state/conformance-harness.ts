@@ -23,7 +23,15 @@ export const MAX_PARALLELISM = 8
 
 /** The options of the backend that owns [first, last]; its clock is `clock`, or stands still. */
 export function range(first = 0, last = MAX_PARALLELISM - 1, clock: Clock = new WallClock()): KeyedStateBackendOptions {
-  return { uid: 'suite', first: keyGroup(first), last: keyGroup(last), maxParallelism: MAX_PARALLELISM, clock }
+  const timerMeaning = 'timers of the suite'
+  return {
+    uid: 'suite',
+    timerMeaning,
+    first: keyGroup(first),
+    last: keyGroup(last),
+    maxParallelism: MAX_PARALLELISM,
+    clock,
+  }
 }
 
 /** Wall time under the test's hand, which may be set back. Keyed state asks for nothing else. */

@@ -187,4 +187,6 @@ export interface KeyedStateBackendOptions {
   readonly maxParallelism: number
   /** Its wall time is what states with a time to live go by. */
   readonly clock: Clock
+  /** What the operator's timers stand for: stored ones of another meaning are refused. undefined: it has none, and no use for stored ones. */
+  readonly timerMeaning?: string | undefined
 }

@@ -50,6 +50,16 @@ export function whyOtherKeys(stored: KeyedStateDescription, today: KeyedStateDes
   return then === now ? undefined : `its map keys were stored as ${then ?? 'nothing known'} and are ${now} now`
 }
 
+/**
+ * Why timers that are stored are none of today's operator, which would take them for its own; undefined: they are. Both are what the
+ * timers stand for: of those then undefined if an earlier version wrote them, of today's if the operator has none.
+ */
+export function whyOtherTimers(then: string | undefined, now: string | undefined): string | undefined {
+  if (now === undefined)
+    return `they were stored as ${then ?? 'those of an operator that has some'}, and there are none now`
+  return then === undefined || then === now ? undefined : `they were stored as ${then} and are ${now} now`
+}
+
 /** Map keys are written as keys are; what may change is only their type, and what they stand for. */
 function mapKeyDescription({
   mapKey,

@@ -16,7 +16,7 @@ export const stateErrors = {
     who: 'user',
     retry: false,
     remedy:
-      'Keep the kind, and change the schema only by a field with a default, a removed field or a widened number; or use a new state name. Windows of another size or under another trigger: put it back, or give the job another name.',
+      'Keep the kind, and change the schema only by a field with a default, a removed field or a widened number; or use a new state name. Windows of another size or under another trigger: put it back, or give the job another name. Timers of another kind of operator: give the new one a uid of its own.',
   },
   'MR-T03': {
     meaning: 'Stored state is damaged; nothing of it was used.',

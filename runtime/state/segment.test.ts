@@ -87,6 +87,14 @@ function read(version: keyof typeof golden): KeyedSnapshot {
   return JSON.parse(readFileSync(golden[version], 'utf8')) as KeyedSnapshot
 }
 
+function withoutMeaning(snapshot: KeyedSnapshot): KeyedSnapshot {
+  const states = snapshot.states.map((state) => {
+    const { timerMeaning: _, ...rest } = state
+    return rest
+  })
+  return { ...snapshot, states }
+}
+
 async function restoredFrom(snapshot: KeyedSnapshot, clock?: WallClock): Promise<KeyedStateBackend> {
   const backend = createHeapBackend(range(undefined, undefined, clock))
   await backend.restore([snapshot], new MemorySnapshots())
@@ -134,7 +142,8 @@ describe('the segment format', () => {
   })
 
   it('writes the same bytes today', async () => {
-    expect(await inlineSnapshot()).toEqual(read(2))
+    // What timers stand for has come into the description since, not into the bytes.
+    expect(withoutMeaning(await inlineSnapshot())).toEqual(read(2))
   })
 
   it('lays out a block as its header comment says', async () => {

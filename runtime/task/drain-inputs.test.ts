@@ -7,11 +7,12 @@ import type { NumberedSplit } from '../connectors/numbered-source.ts'
 import { createReader, createWriter } from '../record/bytes.ts'
 import { MAX_WATERMARK } from '../record/element.ts'
 import { typeInfoOf } from '../record/type-info.ts'
+import { SPLITS_STATE } from '../connectors/contract.ts'
 import type { SourceReader } from '../connectors/contract.ts'
 import { MemoryFiles } from '../storage/memory-files.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
 import { FinishedInput } from './finished-input.ts'
-import { SourceInput, splitsStateName } from './source-input.ts'
+import { SourceInput } from './source-input.ts'
 import type { InputHost } from './task-input.ts'
 
 function hostOf(): InputHost & { readonly watermarks: number[] } {
@@ -77,7 +78,7 @@ function sourceInput() {
     input.addSplits([writer.take()], (bytes) => numbers.splitCodec.decode(createReader(bytes)))
   }
   const splitsAt = (id: number): number =>
-    input.snapshot(checkpointId(id)).operatorState?.[splitsStateName]?.items.length ?? 0
+    input.snapshot(checkpointId(id)).operatorState?.[SPLITS_STATE]?.items.length ?? 0
   return { input, host, assign, splitsAt }
 }
 

@@ -173,6 +173,7 @@ export async function testTask(options: TestTaskOptions = {}) {
     options.withKeys === true
       ? createHeapBackend({
           uid: 'sums',
+          timerMeaning: 'timers of sums',
           first: keyGroup(0),
           last: keyGroup(7),
           maxParallelism: 8,

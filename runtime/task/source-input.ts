@@ -4,6 +4,7 @@ import type { Environment } from '../base/environment.ts'
 import type { CheckpointId } from '../base/ids.ts'
 import type { MetricGroup } from '../base/metrics.ts'
 import { SourceDriver } from '../connectors/source-driver.ts'
+import { SPLITS_STATE } from '../connectors/contract.ts'
 import type { Source, SourceReader, WatermarkStrategy } from '../connectors/contract.ts'
 import type { SurvivingSplits } from '../control/contract.ts'
 import type { Output, OperatorStatePart } from '../operators/contract.ts'
@@ -11,8 +12,6 @@ import { createWriter } from '../record/bytes.ts'
 import { MAX_WATERMARK, MIN_WATERMARK } from '../record/element.ts'
 import type { Barrier } from '../record/element.ts'
 import type { InputHost, ReadOutcome, TaskInput } from './task-input.ts'
-
-export const splitsStateName = 'splits'
 
 /** Watermarks go out at most this often while records flow: each closes the frames it stands in. */
 const watermarkIntervalMs = 50
@@ -155,7 +154,7 @@ export class SourceInput implements TaskInput {
   snapshot(id: CheckpointId): OperatorStatePart {
     const codec = this.#options.source.splitCodec
     const items = this.#encodedSplits(id)
-    return { operatorState: { [splitsStateName]: { redistribution: 'split', codec: codec.description, items } } }
+    return { operatorState: { [SPLITS_STATE]: { redistribution: 'split', codec: codec.description, items } } }
   }
 
   drain(): void {

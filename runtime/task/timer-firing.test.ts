@@ -12,7 +12,14 @@ import { TimerFiring } from './timer-firing.ts'
 function firing(options: { readonly mayGoOn?: () => boolean; readonly clock?: ManualClock } = {}) {
   const story: string[] = []
   const clock = options.clock ?? new ManualClock()
-  const keyed = createHeapBackend({ uid: 'timers', first: keyGroup(0), last: keyGroup(7), maxParallelism: 8, clock })
+  const keyed = createHeapBackend({
+    uid: 'timers',
+    timerMeaning: 'timers',
+    first: keyGroup(0),
+    last: keyGroup(7),
+    maxParallelism: 8,
+    clock,
+  })
   const wakes: number[] = []
   const chain = {
     head: {
@@ -126,6 +133,7 @@ describe('after a restore (rule 27)', () => {
     const halves = [left, right].map(async ({ watermark, timers }, half) => {
       const backend = createHeapBackend({
         uid: 'timers',
+        timerMeaning: 'timers',
         first: keyGroup(half * 4),
         last: keyGroup(half * 4 + 3),
         maxParallelism: 8,

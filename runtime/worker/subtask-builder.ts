@@ -10,6 +10,7 @@ import type { SnapshotReader, SnapshotWriters } from '../checkpoint/contract.ts'
 import type { FromSlot, TaskDeployment, TaskReport } from '../control/contract.ts'
 import type { ChainedOperator, JobGraph, JobVertex } from '../job/contract.ts'
 import { vertexOf } from '../job/vertex-of.ts'
+import { SPLITS_STATE } from '../connectors/contract.ts'
 import type { Source } from '../connectors/contract.ts'
 import type { ChannelHub, ChannelOwner } from '../network/channel-hub.ts'
 import type { OutputChannel } from '../network/contract.ts'
@@ -31,7 +32,7 @@ import { FinishedInput } from '../task/finished-input.ts'
 import { GateInput } from '../task/gate-input.ts'
 import { InputGate } from '../task/input-gate.ts'
 import { OperatorChain } from '../task/operator-chain.ts'
-import { SourceInput, splitsStateName } from '../task/source-input.ts'
+import { SourceInput } from '../task/source-input.ts'
 import { Task } from '../task/task.ts'
 import type { TaskInput } from '../task/task-input.ts'
 import { bytesToRestore, countedReader } from './restore-progress.ts'
@@ -220,6 +221,7 @@ class BuiltSubtask implements Subtask {
     const range = keyGroupRange(vertex.parallelism, task.subtask, vertex.maxParallelism)
     return createHeapBackend({
       uid: vertex.chain[0]!.uid,
+      timerMeaning: vertex.chain[0]!.timerMeaning,
       ...range,
       maxParallelism: vertex.maxParallelism,
       freeze: this.#options.graph.settings.freezeRecords,
@@ -248,7 +250,7 @@ class BuiltSubtask implements Subtask {
       splitFinished: (splitId) => this.#source?.splitFinished(splitId),
       fail: this.#options.fail,
     })
-    const splits = restored.get(splitsStateName)?.items ?? []
+    const splits = restored.get(SPLITS_STATE)?.items ?? []
     if (splits.length > 0)
       reader.addSplits(splits.map(({ bytes, codec }) => this.#decodeRestored(source, bytes, codec)))
     this.#source = new SourceInput({

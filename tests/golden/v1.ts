@@ -38,12 +38,12 @@ export function graphAt(subtasks: number): JobGraph {
   const shape = graphOf({
     maxParallelism,
     vertices: [
-      { id: 'numbers', parallelism: subtasks },
+      { id: 'numbers', parallelism: subtasks, source: true },
       { id: 'past' },
       { id: 'everything', parallelism: subtasks },
       { id: 'windows', parallelism: subtasks },
       { id: 'archive', twoPhase: true },
-      { id: 'files', parallelism: subtasks, twoPhase: true },
+      { id: 'files', parallelism: subtasks, twoPhase: true, operatorState: ['seen', 'rules'] },
     ],
     edges: [
       ['numbers', 'hash', 'everything'],
@@ -70,7 +70,14 @@ export function graphAt(subtasks: number): JobGraph {
 /** `wallMs`: by which times to live are judged. */
 export function backendOf(uid: string, subtask: number, subtasks: number, wallMs: number): KeyedStateBackend {
   const { first, last } = keyGroupRange(subtasks, subtaskIndex(subtask), maxParallelism)
-  return createHeapBackend({ uid, first, last, maxParallelism, clock: new WallClock(wallMs) })
+  return createHeapBackend({
+    uid,
+    timerMeaning: 'timers of a test',
+    first,
+    last,
+    maxParallelism,
+    clock: new WallClock(wallMs),
+  })
 }
 
 export function isOf(key: Key, backend: KeyedStateBackend): boolean {

@@ -10,7 +10,7 @@ import { createReader } from '../../record/bytes.ts'
 import { readOperatorState } from '../../state/operator-state.ts'
 import type { ManifestRef } from '../../storage/head-contract.ts'
 import type { ObjectKey, ObjectStore } from '../../storage/contract.ts'
-import { splitsStateName } from '../../task/source-input.ts'
+import { SPLITS_STATE } from '../../connectors/contract.ts'
 
 export interface SavepointCut {
   /** Of the source's uid and the split's index in it. */
@@ -53,9 +53,9 @@ async function cutOf(manifest: Manifest, store: ObjectStore, environment: Enviro
   for (const vertex of manifest.vertices) {
     for (const [uid, subtasks] of Object.entries(vertex.operators)) {
       for (const snapshot of subtasks) {
-        const state = snapshot?.operatorState?.[splitsStateName]
+        const state = snapshot?.operatorState?.[SPLITS_STATE]
         if (state === undefined) continue
-        for (const item of await readOperatorState(splitsStateName, state, reader)) note(next, uid, item)
+        for (const item of await readOperatorState(SPLITS_STATE, state, reader)) note(next, uid, item)
       }
     }
   }

@@ -192,3 +192,43 @@ function filled(): KeyedStateBackend {
   }
   return backend
 }
+
+describe('stored timers', () => {
+  /** As that operator's backend writes them; an earlier version did not say what they stand for. */
+  const storedBy = async (timerMeaning: string | undefined, store: MemorySnapshots, held = true) => {
+    const backend = createHeapBackend({ ...range(), timerMeaning })
+    backend.setKey('key')
+    if (held) backend.timers.register('event', 5)
+    return await snapshotOf(backend, store)
+  }
+  const restored = async (timerMeaning: string | undefined, ...stored: Parameters<typeof storedBy>) => {
+    const backend = createHeapBackend({ ...range(), timerMeaning })
+    await backend.restore([await storedBy(...stored)], stored[1])
+    return backend.entryCount
+  }
+
+  it('of another meaning, or for an operator that has none, are refused before one fires', async () => {
+    const store = new MemorySnapshots()
+    expect(await restored('windows', 'windows', store)).toBe(1)
+    await expect(restored('windows', 'joins', store)).rejects.toThrow(
+      "Operator 'suite', state 'timers': they were stored as joins and are windows now.",
+    )
+    await expect(restored(undefined, 'joins', store)).rejects.toThrow(/MR-T02.*stored as joins, and there are none now/)
+  })
+
+  it('of an earlier version, which did not write their meaning, are taken by any operator that has timers', async () => {
+    const store = new MemorySnapshots()
+    expect(await restored('windows', undefined, store)).toBe(1)
+    await expect(restored(undefined, undefined, store)).rejects.toThrow(/MR-T02.*there are none now/)
+  })
+
+  it('are told from none at all, also where some fire while they are written', async () => {
+    const store = new MemorySnapshots()
+    expect(await restored(undefined, 'joins', store, false)).toBe(0)
+    const backend = createHeapBackend({ ...range(), timerMeaning: 'joins' })
+    backend.setKey('key')
+    backend.timers.register('event', 5)
+    const { states } = await snapshotOf(backend, store, () => void backend.takeDue('event', 5))
+    expect(states[0]?.timerMeaning).toBe('joins')
+  })
+})

@@ -70,7 +70,7 @@ class HeapKeyedState implements KeyedStateBackend {
     this.cursor = new Cursor(() => {
       for (const table of this.tables()) table.forgetFound()
     })
-    this.timerTable = new TimerTable(this.cursor, this.groupCount)
+    this.timerTable = new TimerTable(this.cursor, { groupCount: this.groupCount, meaning: options.timerMeaning })
     this.timers = this.timerTable
     this.prefetch = new Prefetch(options)
   }

@@ -6,6 +6,7 @@ import type { ByteReader, ByteWriter, Key } from '../../record/contract.ts'
 import { keyHash } from '../../record/key-group.ts'
 import { decodeKey, encodeKey, keyCodec, mapKeyOf } from '../../record/key.ts'
 import type { DueTimer, TimeDomain, Timers } from '../contract.ts'
+import { whyOtherTimers } from '../description.ts'
 import { stateError } from '../errors.ts'
 import { detachString } from '../../record/detach.ts'
 import { entryOperation } from '../segment.ts'
@@ -37,21 +38,22 @@ export class KeyTimers {
 }
 
 export class TimerTable implements HeapTable, Timers {
-  readonly description: KeyedStateDescription = {
-    name: 'timers',
-    kind: 'timers',
-    codecs: { key: keyCodec.description },
-  }
+  description = described(undefined)
   readonly event = new TimerHeap('event')
   readonly processing = new TimerHeap('processing')
   private readonly cursor: Cursor
+  private readonly meaning: string | undefined
   private readonly keys: KeyEntries<KeyTimers>
   private saved = new SavedEntries()
   private found: KeyTimers | undefined = undefined
   private foundAt = -1
 
-  constructor(cursor: Cursor, groupCount: number) {
+  constructor(
+    cursor: Cursor,
+    { groupCount, meaning }: { readonly groupCount: number; readonly meaning: string | undefined },
+  ) {
     this.cursor = cursor
+    this.meaning = meaning
     this.keys = new KeyEntries(groupCount)
   }
 
@@ -148,6 +150,8 @@ export class TimerTable implements HeapTable, Timers {
   }
 
   freeze(): void {
+    // Without any, the operator under this uid may become one of another kind.
+    this.description = described(this.entryCount === 0 ? undefined : this.meaning)
     this.saved = new SavedEntries()
   }
 
@@ -179,7 +183,9 @@ export class TimerTable implements HeapTable, Timers {
 
   loaderOf(stored: KeyedStateDescription): { readonly load: EntryLoader } | { readonly refused: string } {
     const keys = keyCodec.readerOf(stored.codecs.key)
-    return 'refused' in keys ? keys : { load: (group, reader, count) => this.load(group, reader, count) }
+    if ('refused' in keys) return keys
+    const refused = whyOtherTimers(stored.timerMeaning, this.meaning)
+    return refused === undefined ? { load: (group, reader, count) => this.load(group, reader, count) } : { refused }
   }
 
   private load(group: number, reader: ByteReader, count: number): void {
@@ -208,6 +214,11 @@ export class TimerTable implements HeapTable, Timers {
   get entryCount(): number {
     return this.event.size + this.processing.size
   }
+}
+
+function described(timerMeaning: string | undefined): KeyedStateDescription {
+  const codecs = { key: keyCodec.description }
+  return { name: 'timers', kind: 'timers', codecs, ...(timerMeaning !== undefined && { timerMeaning }) }
 }
 
 function findTimer(timers: KeyTimers, heap: TimerHeap, timestampMs: number, tag: string): HeapTimer | undefined {
