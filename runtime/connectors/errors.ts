@@ -117,7 +117,8 @@ export const connectorErrors = {
     meaning: 'A record cannot be written in the format of its sink.',
     who: 'user',
     retry: false,
-    remedy: 'Emit a value that has such a form; a function of map that returns nothing gives undefined.',
+    remedy:
+      'Emit a value that has such a form: instead of a Map its entries, of a Set an array, of bytes a text such as base64, of NaN and infinity null; a function of map that returns nothing gives undefined.',
   },
   'MR-N30': {
     meaning: 'The ledger server did not answer.',
