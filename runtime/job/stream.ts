@@ -137,7 +137,7 @@ export class Stream<T> implements StreamOf<T> {
     )
   }
 
-  /** All records of one key meet in one subtask, with state and timers of that key. */
+  /** All records of one key meet in one subtask, with state and timers of that key. The function is asked more than once for a record and must give the same key each time (MR-J68). */
   keyBy<const K extends Key>(selector: (value: DeepReadonly<T>) => K): KeyedStream<K, T> {
     return new KeyedStream(this.builder, keyedInputs(this.inputs, selector), { keyBy: selector })
   }
