@@ -173,7 +173,7 @@ export class Stream<T> implements StreamOf<T> {
 
   /** The stream's records must have all that the sink needs. */
   sinkTo<S = T>(
-    sink: Sink<S> & (T extends S ? unknown : 'the records of this stream do not fit the sink'),
+    sink: Sink<S> & ([T] extends [S] ? unknown : 'the records of this stream do not fit the sink'),
   ): SinkHandle {
     const untyped = sink as unknown as Sink<unknown>
     return this.builder.sink({

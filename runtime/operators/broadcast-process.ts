@@ -39,9 +39,9 @@ export interface KeyedBroadcastWriteContext<K, Broadcast, Out> extends ProcessCo
 export interface BroadcastProcessFunction<In, Rule, Broadcast, Out> {
   /** `this` is an object of its own for each attempt: what open sets on it is not shared between subtasks. */
   open?(context: OpenContext): void | Promise<void>
-  process(value: DeepReadonly<In>, context: BroadcastReadContext<Broadcast, Out>): void
+  readonly process: (value: DeepReadonly<In>, context: BroadcastReadContext<Broadcast, Out>) => void
   /** Runs on every subtask: what it emits, comes out once for each. */
-  processBroadcast(value: DeepReadonly<Rule>, context: BroadcastWriteContext<Broadcast, Out>): void
+  readonly processBroadcast: (value: DeepReadonly<Rule>, context: BroadcastWriteContext<Broadcast, Out>) => void
   close?(): void | Promise<void>
 }
 
@@ -50,10 +50,16 @@ export interface KeyedBroadcastProcessFunction<K, In, Rule, States, Broadcast, O
   readonly state?: States
   /** `this` is an object of its own for each attempt: what open sets on it is not shared between subtasks. */
   open?(context: OpenContext): void | Promise<void>
-  process(value: DeepReadonly<In>, context: KeyedBroadcastReadContext<K, HandlesOf<States>, Broadcast, Out>): void
+  readonly process: (
+    value: DeepReadonly<In>,
+    context: KeyedBroadcastReadContext<K, HandlesOf<States>, Broadcast, Out>,
+  ) => void
   /** Runs on every subtask: what it emits, comes out once for each. It has no key; `forEachKey` goes through all. */
-  processBroadcast(value: DeepReadonly<Rule>, context: KeyedBroadcastWriteContext<K, Broadcast, Out>): void
-  onTimer?(timer: FiredTimer, context: KeyedBroadcastReadContext<K, HandlesOf<States>, Broadcast, Out>): void
+  readonly processBroadcast: (value: DeepReadonly<Rule>, context: KeyedBroadcastWriteContext<K, Broadcast, Out>) => void
+  readonly onTimer?: (
+    timer: FiredTimer,
+    context: KeyedBroadcastReadContext<K, HandlesOf<States>, Broadcast, Out>,
+  ) => void
   close?(): void | Promise<void>
 }
 

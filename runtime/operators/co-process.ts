@@ -11,8 +11,8 @@ import type { TwoInputFunction } from './two-input-process.ts'
 export interface CoProcessFunction<First, Second, Out> {
   /** `this` is an object of its own for each attempt: what open sets on it is not shared between subtasks. */
   open?(context: OpenContext): void | Promise<void>
-  process(value: DeepReadonly<First>, context: ProcessContext<Out>): void
-  processSecond(value: DeepReadonly<Second>, context: ProcessContext<Out>): void
+  readonly process: (value: DeepReadonly<First>, context: ProcessContext<Out>) => void
+  readonly processSecond: (value: DeepReadonly<Second>, context: ProcessContext<Out>) => void
   close?(): void | Promise<void>
 }
 

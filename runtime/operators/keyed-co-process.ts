@@ -14,10 +14,10 @@ export interface KeyedCoProcessFunction<K, First, Second, States, Out> {
   readonly state?: States
   /** `this` is an object of its own for each attempt: what open sets on it is not shared between subtasks. */
   open?(context: OpenContext): void | Promise<void>
-  process(value: DeepReadonly<First>, context: KeyedContext<K, HandlesOf<States>, Out>): void
-  processSecond(value: DeepReadonly<Second>, context: KeyedContext<K, HandlesOf<States>, Out>): void
+  readonly process: (value: DeepReadonly<First>, context: KeyedContext<K, HandlesOf<States>, Out>) => void
+  readonly processSecond: (value: DeepReadonly<Second>, context: KeyedContext<K, HandlesOf<States>, Out>) => void
   /** Event timers fire when both streams' event time has passed them. */
-  onTimer?(timer: FiredTimer, context: KeyedContext<K, HandlesOf<States>, Out>): void
+  readonly onTimer?: (timer: FiredTimer, context: KeyedContext<K, HandlesOf<States>, Out>) => void
   close?(): void | Promise<void>
 }
 

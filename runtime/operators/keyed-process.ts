@@ -19,8 +19,8 @@ export interface KeyedProcessFunction<K, In, States, Out> {
   readonly state?: States
   /** `this` is an object of its own for each attempt: what open sets on it is not shared between subtasks. */
   open?(context: OpenContext): void | Promise<void>
-  process(value: DeepReadonly<In>, context: KeyedContext<K, HandlesOf<States>, Out>): void
-  onTimer?(timer: FiredTimer, context: KeyedContext<K, HandlesOf<States>, Out>): void
+  readonly process: (value: DeepReadonly<In>, context: KeyedContext<K, HandlesOf<States>, Out>) => void
+  readonly onTimer?: (timer: FiredTimer, context: KeyedContext<K, HandlesOf<States>, Out>) => void
   close?(): void | Promise<void>
 }
 

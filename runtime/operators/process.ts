@@ -8,7 +8,8 @@ import { isPromise, promiseError, userError } from './user-code.ts'
 export interface ProcessFunction<In, Out> {
   /** `this` is an object of its own for each attempt: what open sets on it is not shared between subtasks. */
   open?(context: OpenContext): void | Promise<void>
-  process(value: DeepReadonly<In>, context: ProcessContext<Out>): void
+  /** A property as all of these, since parameters of methods are compared in both ways: wrong ones would compile. */
+  readonly process: (value: DeepReadonly<In>, context: ProcessContext<Out>) => void
   close?(): void | Promise<void>
 }
 
