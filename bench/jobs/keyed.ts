@@ -32,13 +32,11 @@ export default defineJob({ name: 'keyed', args }, (env, { keys, value, beacon })
     timestampOf: (n) => n,
     end: undefined,
   })
-  env
-    .source(source, { uid: 'source', watermarks: noWatermarks() })
-    .keyBy((key) => key)
-    .process<number>(value === 'bytes' ? update(bytesValue) : update(objectValue), { schema: z.int() })
-    .uid('update')
-    .sinkTo(countSink({ beacon }))
-    .uid('sink')
+  const keyed = env.source(source, { uid: 'source', watermarks: noWatermarks() }).keyBy((key) => key)
+  const schema = z.int()
+  const updated =
+    value === 'bytes' ? keyed.process(update(bytesValue), { schema }) : keyed.process(update(objectValue), { schema })
+  updated.uid('update').sinkTo(countSink({ beacon })).uid('sink')
 })
 
 /** Number n is key n while all keys are being filled, and a random one afterwards. */

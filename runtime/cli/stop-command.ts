@@ -23,7 +23,8 @@ const help = `millrace stop <job> [options]   end a running job with a savepoint
 Nothing is emitted behind the savepoint, and everything before it is committed. The job's run command goes on from there. If the
 savepoint fails, the job runs on.
 
-  --drain            end event time first: all timers fire and all windows close, and the job is then finished
+  --drain            end event time first: its timers fire and its windows close, those of processing time that
+                     wait do not come out, and the job is then finished
 ${requestHelp}
 ${timeoutHelp}
 ${controlHelp}

@@ -139,7 +139,7 @@ export interface SinkContext {
 
 export interface SinkWriter<T> {
   open(): Promise<void>
-  write(value: T, timestamp: number): void
+  readonly write: (value: T, timestamp: number) => void
   /** False: give it no more records until `wake`; asked after each record, and a record that led to several may bring more. Undefined: it always has room. */
   readonly ready?: boolean
   /** The call itself cuts the transaction: later writes belong to the next. Resolves when all writes before it are durable; rejects if any failed. Plain sinks resolve to []. */

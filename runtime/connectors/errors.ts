@@ -117,7 +117,15 @@ export const connectorErrors = {
     meaning: 'A record cannot be written in the format of its sink.',
     who: 'user',
     retry: false,
-    remedy: 'Emit a value that has such a form; a function of map that returns nothing gives undefined.',
+    remedy:
+      'Emit a value that has such a form: instead of a Map its entries, of a Set an array, of bytes a text such as base64, of NaN and infinity null; a function of map that returns nothing gives undefined.',
+  },
+  'MR-N20': {
+    meaning: 'A file source has other paths today than in the restore point that the job begins at.',
+    who: 'user',
+    retry: false,
+    remedy:
+      'Give the paths of before, and read new files by a source of their own with its own uid; or give this source a new uid and the command --allow-non-restored-state, and it reads all its paths from the beginning.',
   },
   'MR-N30': {
     meaning: 'The ledger server did not answer.',

@@ -4,6 +4,7 @@
 import { z } from 'zod'
 import type { SubtaskIndex } from '../base/ids.ts'
 import type { EnumeratorContext, SplitEnumerator } from './contract.ts'
+import { connectorError } from './errors.ts'
 import { fileSplitSchema, sizeOfInput, type FileFormat, type FileSplit } from './file-format.ts'
 import { jsonCodec } from './json-codec.ts'
 
@@ -11,12 +12,14 @@ export interface FileEnumeratorState {
   /** Whether the splits have been found; if not, they are looked for again. */
   readonly found: boolean
   readonly waiting: readonly FileSplit[]
+  /** Those in which the splits were found; not there in states from before it was stored. */
+  readonly paths?: readonly string[] | undefined
 }
 
 export const fileEnumeratorCodec = jsonCodec<FileEnumeratorState>(
   'file enumerator',
   1,
-  z.object({ found: z.boolean(), waiting: z.array(fileSplitSchema) }),
+  z.object({ found: z.boolean(), waiting: z.array(fileSplitSchema), paths: z.array(z.string()).optional() }),
 )
 
 export function splitIdOf(split: FileSplit): string {
@@ -27,6 +30,7 @@ export class FileEnumerator<T> implements SplitEnumerator<FileSplit, FileEnumera
   readonly #context: EnumeratorContext<FileSplit>
   readonly #paths: readonly string[]
   readonly #format: FileFormat<T>
+  readonly #restoredPaths: readonly string[] | undefined
   #found: boolean
   /** By `order`. */
   #waiting: FileSplit[]
@@ -45,13 +49,14 @@ export class FileEnumerator<T> implements SplitEnumerator<FileSplit, FileEnumera
     this.#context = options.context
     this.#paths = options.paths
     this.#format = options.format
+    this.#restoredPaths = options.restored?.paths
     this.#found = options.restored?.found ?? false
     this.#waiting = [...(options.restored?.waiting ?? [])]
   }
 
-  /** Finds the splits, unless they were restored. Throws MR-N01, MR-N02, MR-N05. */
+  /** Finds the splits, unless they were restored. Throws MR-N01, MR-N02, MR-N05, MR-N20. */
   async start(): Promise<void> {
-    if (this.#found) return
+    if (this.#found) return this.#refuseOtherPaths()
     const splits: FileSplit[] = []
     for (const path of this.#paths) {
       const fileBytes = await sizeOfInput(this.#context.files, path)
@@ -81,7 +86,7 @@ export class FileEnumerator<T> implements SplitEnumerator<FileSplit, FileEnumera
   }
 
   snapshot(): FileEnumeratorState {
-    return { found: this.#found, waiting: [...this.#waiting] }
+    return { found: this.#found, waiting: [...this.#waiting], paths: this.#paths }
   }
 
   get splitsWait(): boolean {
@@ -98,6 +103,17 @@ export class FileEnumerator<T> implements SplitEnumerator<FileSplit, FileEnumera
   close(): void {
     this.#closed = true
     this.#asking.clear()
+  }
+
+  /** Nobody would read a path that came, nor leave out one that went, and nothing would say so. Another order loses nothing. */
+  #refuseOtherPaths(): void {
+    const before = new Set(this.#restoredPaths ?? this.#paths)
+    const today = new Set(this.#paths)
+    const differences = [
+      ...[...today.difference(before)].map((path) => `${path} is new`),
+      ...[...before.difference(today)].map((path) => `${path} is gone`),
+    ]
+    if (differences.length > 0) throw connectorError('MR-N20', `${this.#format.name} files: ${differences.join(', ')}.`)
   }
 
   #answer(): void {

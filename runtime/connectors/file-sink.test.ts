@@ -189,4 +189,25 @@ describe('file sink', () => {
     const { writer } = await open(new MemoryFiles(), jsonLineFileSink<unknown>({ folder: 'out' }))
     expect(() => writer.write(undefined, 0)).toThrow('MR-N19')
   })
+
+  for (const [what, value] of [
+    ['a Map', new Map([['k', 1]])],
+    ['a Set', new Set(['a'])],
+    ['a Uint8Array', new Uint8Array([1])],
+    ['a Buffer', Buffer.from([1])],
+    ['NaN', Number.NaN],
+    ['-Infinity', -Infinity],
+    ['Invalid Date', new Date(Number.NaN)],
+  ] as const) {
+    it(`refuses ${what}, which JSON would write as another value, also within a record`, async () => {
+      const json = (await open(new MemoryFiles(), jsonLineFileSink<unknown>({ folder: 'out' }))).writer
+      const csv = (await open(new MemoryFiles(), csvFileSink<Row>({ folder: 'out', columns: ['text'] }))).writer
+      expect(() => json.write(value, 0)).toThrow(
+        `MR-N19 A record cannot be written in the format of its sink. File sink: ${what} has`,
+      )
+      expect(() => json.write({ n: 1, list: [{ text: value }] }, 0)).toThrow(`${what} in the field 'text'`)
+      expect(() => csv.write({ n: 1, text: value }, 0)).toThrow(`${what} in the field 'text'`)
+      expect(() => csv.write({ n: 1, text: { inner: value } }, 0)).toThrow(`${what} in the field 'inner'`)
+    })
+  }
 })

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { checkpointId, subtaskIndex } from '../base/ids.ts'
 import { Metrics } from '../base/metrics.ts'
+import { createReader, createWriter } from '../record/bytes.ts'
 import type { FileSystem } from '../storage/contract.ts'
 import { MemoryFiles } from '../storage/memory-files.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
@@ -14,6 +15,26 @@ import { RECORD_BYTES_MAX } from './line-records.ts'
 
 const schema = z.object({ n: z.int(), text: z.string() })
 
+/** A start of the source's enumerator at what an earlier one stored. */
+async function enumerate<T>(source: FileSource<T>, files: FileSystem, stored?: Uint8Array) {
+  const splits: FileSplit[] = []
+  const enumerator = source.createEnumerator(
+    {
+      environment: manualEnvironment(),
+      files,
+      parallelism: 1,
+      assign: (_, assigned) => splits.push(...assigned),
+      signalNoMoreSplits: () => undefined,
+      fail: (error) => expect.fail(String(error)),
+    },
+    stored === undefined ? undefined : source.enumeratorCodec.decode(createReader(stored)),
+  )
+  await enumerator.start()
+  const writer = createWriter()
+  source.enumeratorCodec.encode(enumerator.snapshot(checkpointId(1)), writer)
+  return { stored: writer.take(), enumerator, splits }
+}
+
 /** One reader with the whole source; answers with what came of it. */
 async function read<T>(
   source: FileSource<T>,
@@ -22,21 +43,9 @@ async function read<T>(
 ) {
   const environment = manualEnvironment()
   const metrics = new Metrics()
-  const splits: FileSplit[] = []
   const failures: unknown[] = []
   const fail = (error: unknown): void => void failures.push(error)
-  const enumerator = source.createEnumerator(
-    {
-      environment,
-      files,
-      parallelism: 1,
-      assign: (_, assigned) => splits.push(...assigned),
-      signalNoMoreSplits: () => undefined,
-      fail,
-    },
-    undefined,
-  )
-  await enumerator.start()
+  const { enumerator, splits } = await enumerate(source, files)
   while (enumerator.splitsWait) enumerator.requestSplit(subtaskIndex(0))
   await options.afterFind?.()
   const reader = source.createReader({
@@ -89,6 +98,28 @@ describe('file source', () => {
     const files = await filesWith({ 'a.jsonl': '\uFEFF\n{"n":1,"text":"a"}\n  \n\n{"n":2,"text":"b"}' })
     const { records } = await read(jsonLineFiles({ path: 'a.jsonl', schema }), files)
     expect(records.map(({ n }) => n)).toEqual([1, 2])
+  })
+
+  it('refuses to go on with other paths than those in which the splits were found, whatever their order', async () => {
+    const files = await filesWith({ 'a.jsonl': '{"n":1,"text":"a"}', 'b.jsonl': '{"n":2,"text":"b"}' })
+    const of = (...paths: string[]) => jsonLineFiles({ paths, schema })
+    const one = await enumerate(of('a.jsonl'), files)
+    const both = await enumerate(of('a.jsonl', 'b.jsonl'), files)
+    await expect(enumerate(of('a.jsonl', 'b.jsonl'), files, one.stored)).rejects.toThrow(/MR-N20.* b\.jsonl is new\./)
+    await expect(enumerate(of('b.jsonl'), files, both.stored)).rejects.toThrow(/MR-N20.* a\.jsonl is gone\./)
+    const again = await enumerate(of('b.jsonl', 'a.jsonl'), files, both.stored)
+    again.enumerator.requestSplit(subtaskIndex(0))
+    expect(again.splits).toMatchObject([{ path: 'a.jsonl' }])
+  })
+
+  it('goes on from a state of before its paths were stored', async () => {
+    const files = await filesWith({ 'a.jsonl': '' })
+    const source = jsonLineFiles({ path: 'a.jsonl', schema })
+    const writer = createWriter()
+    source.enumeratorCodec.encode({ found: true, waiting: [] }, writer)
+    const { enumerator } = await enumerate(source, files, writer.take())
+    expect(enumerator.splitsWait).toBe(false)
+    expect(enumerator.snapshot(checkpointId(2))).toMatchObject({ paths: ['a.jsonl'] })
   })
 
   it('knows at each record the byte at which the next one begins', async () => {

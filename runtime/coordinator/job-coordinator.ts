@@ -122,7 +122,7 @@ export class JobCoordinator {
 
   /**
    * Ends the job with a savepoint: nothing is emitted behind it, and everything before it is committed. With drain event time ends
-   * first, so that all timers fire and windows close; the job is then finished. A failed one leaves the job running.
+   * first, so that its timers fire and its windows close; the job is then finished. A failed one leaves the job running.
    */
   stop(options: { readonly drain: boolean; readonly request?: RequestId }): Promise<SavepointAnswer> {
     return this.#ask({ request: options.request ?? this.#newRequest(), mode: options.drain ? 'drain' : 'stop' })

@@ -8,6 +8,13 @@ import type { StateDescriptor } from '../state/contract.ts'
 /** forward: subtask i to i (equal parallelism). rebalance: round robin. hash: by key group. broadcast: a copy to each. */
 export type Partitioning = 'forward' | 'rebalance' | 'hash' | 'broadcast'
 
+/** Called by the partitioner and again by the keyed task: one record must have one key. */
+export interface KeySelector {
+  (value: unknown): Key
+  /** Where the job gave it, for errors. */
+  readonly place?: string
+}
+
 /** Where an operator's output goes. tag undefined: the main output. */
 export type OutputTarget =
   | { readonly tag: string | undefined; readonly to: 'chained'; readonly operator: number }
@@ -43,7 +50,7 @@ export interface JobVertex {
   /** Topological order: [0] reads the input (or is the source); chained targets have larger indices. */
   readonly chain: readonly ChainedOperator[]
   /** By the first operator's inputs (one or two): how its key is told from a record; undefined where the input is not keyed. Keyed state needs one. */
-  readonly keySelectors: readonly (((value: unknown) => Key) | undefined)[]
+  readonly keySelectors: readonly (KeySelector | undefined)[]
   readonly inputs: readonly EdgeId[]
   readonly outputs: readonly EdgeId[]
 }
@@ -55,7 +62,7 @@ export interface JobEdge {
   /** Which of the target's inputs it feeds: 0, or 1 for the second of a connected operator. */
   readonly input: 0 | 1
   readonly partitioning: Partitioning
-  readonly keySelector: ((value: unknown) => Key) | undefined
+  readonly keySelector: KeySelector | undefined
   readonly type: TypeInfo<unknown>
 }
 

@@ -4,6 +4,7 @@ import { MillraceError } from '../base/errors.ts'
 import type { Key } from '../record/contract.ts'
 import { operatorError } from '../operators/errors.ts'
 import { isPromise } from '../operators/user-code.ts'
+import type { KeySelector } from './contract.ts'
 import { jobError } from './errors.ts'
 import { callerLocation } from './location.ts'
 import type { StreamInput } from './stream-node.ts'
@@ -15,19 +16,20 @@ export function keyedInputs(inputs: readonly StreamInput[], selector: (value: ne
 }
 
 /** Throws MR-J09 for undefined, NaN, null or an object, naming its place; called by partitioners and by the keyed task. */
-function checkedKeySelector(selector: (value: unknown) => unknown, location: string): (value: unknown) => Key {
-  return (value) => {
+function checkedKeySelector(selector: (value: unknown) => unknown, place: string): KeySelector {
+  const checked = (value: unknown): Key => {
     let key: unknown
     try {
       key = selector(value)
     } catch (error) {
       if (error instanceof MillraceError) throw error
-      throw operatorError('MR-J50', `The key selector at ${location}: ${String(error)}.`, error)
+      throw operatorError('MR-J50', `The key selector at ${place}: ${String(error)}.`, error)
     }
     if (typeof key === 'string' || isKey(key)) return key
-    if (isPromise(key)) throw operatorError('MR-J51', `The key selector at ${location}.`)
-    throw jobError('MR-J09', `The key selector at ${location} gave ${show(key)}.`)
+    if (isPromise(key)) throw operatorError('MR-J51', `The key selector at ${place}.`)
+    throw jobError('MR-J09', `The key selector at ${place} gave ${show(key)}.`)
   }
+  return Object.assign(checked, { place })
 }
 
 function isKey(key: unknown): key is Key {

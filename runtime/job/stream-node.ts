@@ -2,9 +2,9 @@
 
 import type { Source, Sink, WatermarkStrategy } from '../connectors/contract.ts'
 import type { StreamOperator } from '../operators/contract.ts'
-import type { Key, TypeInfo } from '../record/contract.ts'
+import type { TypeInfo } from '../record/contract.ts'
 import type { StateDescriptor } from '../state/contract.ts'
-import type { JobSettings, TakenOperatorState } from './contract.ts'
+import type { JobSettings, KeySelector, TakenOperatorState } from './contract.ts'
 
 /** One of a node's inputs: an output of another node and how its records are dealt out. */
 export interface StreamInput {
@@ -16,7 +16,7 @@ export interface StreamInput {
   readonly type: TypeInfo<unknown>
   /** undefined: forward where the parallelism is the same, else rebalance. */
   readonly partitioning: 'rebalance' | 'hash' | 'broadcast' | undefined
-  readonly keySelector: ((value: unknown) => Key) | undefined
+  readonly keySelector: KeySelector | undefined
 }
 
 export type NodeWork =

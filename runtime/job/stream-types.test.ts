@@ -16,6 +16,7 @@ import {
 } from '../api.ts'
 import type { OperatorStream, Stream } from '../api.ts'
 import { csvFileSink } from '../connectors/api.ts'
+import type { Sink } from '../connectors/contract.ts'
 import { buildGraph } from './build-graph.ts'
 import { plainSink, stillSource } from './test-connectors.ts'
 
@@ -118,6 +119,46 @@ describe('the stream API', () => {
       flights.keyBy((flight) => ({ origin: flight.origin }))
       // @ts-expect-error a field that may be missing is no key
       flights.keyBy((flight) => flight.stops[0])
+    })
+  })
+
+  it('refuses functions and sinks that take less than what the stream may bring', () => {
+    defineJob((env) => {
+      const loose = env.source(stillSource('loose', z.object({ n: z.number().optional() })), { uid: 'loose' })
+      const other = env.source(stillSource('other', z.object({ text: z.string() })), { uid: 'other' })
+      const keyed = loose.keyBy(({ n }) => n ?? 0)
+      const rules = other.broadcast({ rules: mapState('rules', { key: 'string', value: z.number() }) })
+      const strict = { process: ({ n }: { readonly n: number }) => void n }
+      const second = { processSecond: ({ text }: { readonly text: 'a' }) => void text }
+      class Strict {
+        process({ n }: { readonly n: number }): void {
+          void n
+        }
+      }
+      class Fitting {
+        process({ n }: { readonly n?: number | undefined }): void {
+          void n
+        }
+      }
+      loose.process(new Fitting())
+      keyed.process(new Fitting())
+      // @ts-expect-error n may be missing
+      loose.process(strict)
+      // @ts-expect-error in a class too
+      loose.process(new Strict())
+      // @ts-expect-error with a key too
+      keyed.process(strict)
+      // @ts-expect-error of the first of two streams
+      loose.connect(other).process({ ...strict, processSecond: () => undefined })
+      // @ts-expect-error of the second
+      loose.connect(other).process({ process: () => undefined, ...second })
+      // @ts-expect-error and of a broadcast one
+      loose.connect(rules).process({ process: () => undefined, processBroadcast: second.processSecond })
+      // @ts-expect-error a sink for a part of the records
+      loose.union(other).sinkTo(plainSink<{ text: string }>())
+      // @ts-expect-error whatever it is called
+      const widened: Sink<{ n?: number | undefined }> = plainSink<{ n: number }>()
+      loose.sinkTo(widened)
     })
   })
 

@@ -137,7 +137,7 @@ export class Stream<T> implements StreamOf<T> {
     )
   }
 
-  /** All records of one key meet in one subtask, with state and timers of that key. */
+  /** All records of one key meet in one subtask, with state and timers of that key. The function is asked more than once for a record and must give the same key each time (MR-J68). */
   keyBy<const K extends Key>(selector: (value: DeepReadonly<T>) => K): KeyedStream<K, T> {
     return new KeyedStream(this.builder, keyedInputs(this.inputs, selector), { keyBy: selector })
   }
@@ -173,7 +173,7 @@ export class Stream<T> implements StreamOf<T> {
 
   /** The stream's records must have all that the sink needs. */
   sinkTo<S = T>(
-    sink: Sink<S> & (T extends S ? unknown : 'the records of this stream do not fit the sink'),
+    sink: Sink<S> & ([T] extends [S] ? unknown : 'the records of this stream do not fit the sink'),
   ): SinkHandle {
     const untyped = sink as unknown as Sink<unknown>
     return this.builder.sink({

@@ -37,23 +37,31 @@ export interface KeyedBroadcastWriteContext<K, Broadcast, Out> extends ProcessCo
 
 /** Broadcast records come to every subtask; those of several subtasks that broadcast come in an order of their own to each. */
 export interface BroadcastProcessFunction<In, Rule, Broadcast, Out> {
-  /** `this` is an object of its own for each attempt: what open sets on it is not shared between subtasks. */
+  /** `this` is an object of its own for each attempt, which inherits from the one given (so no `#private` members): what open sets on it is not shared between subtasks. */
   open?(context: OpenContext): void | Promise<void>
-  process(value: DeepReadonly<In>, context: BroadcastReadContext<Broadcast, Out>): void
+  readonly process: (value: DeepReadonly<In>, context: BroadcastReadContext<Broadcast, Out>) => void
   /** Runs on every subtask: what it emits, comes out once for each. */
-  processBroadcast(value: DeepReadonly<Rule>, context: BroadcastWriteContext<Broadcast, Out>): void
+  readonly processBroadcast: (value: DeepReadonly<Rule>, context: BroadcastWriteContext<Broadcast, Out>) => void
+  /** At the end of data alone: not when the job is stopped, drained, suspended, cancelled or restarted. */
   close?(): void | Promise<void>
 }
 
 /** In an object literal `state` stands first, so that the functions below it know its types. */
 export interface KeyedBroadcastProcessFunction<K, In, Rule, States, Broadcast, Out> {
   readonly state?: States
-  /** `this` is an object of its own for each attempt: what open sets on it is not shared between subtasks. */
+  /** `this` is an object of its own for each attempt, which inherits from the one given (so no `#private` members): what open sets on it is not shared between subtasks. */
   open?(context: OpenContext): void | Promise<void>
-  process(value: DeepReadonly<In>, context: KeyedBroadcastReadContext<K, HandlesOf<States>, Broadcast, Out>): void
+  readonly process: (
+    value: DeepReadonly<In>,
+    context: KeyedBroadcastReadContext<K, HandlesOf<States>, Broadcast, Out>,
+  ) => void
   /** Runs on every subtask: what it emits, comes out once for each. It has no key; `forEachKey` goes through all. */
-  processBroadcast(value: DeepReadonly<Rule>, context: KeyedBroadcastWriteContext<K, Broadcast, Out>): void
-  onTimer?(timer: FiredTimer, context: KeyedBroadcastReadContext<K, HandlesOf<States>, Broadcast, Out>): void
+  readonly processBroadcast: (value: DeepReadonly<Rule>, context: KeyedBroadcastWriteContext<K, Broadcast, Out>) => void
+  readonly onTimer?: (
+    timer: FiredTimer,
+    context: KeyedBroadcastReadContext<K, HandlesOf<States>, Broadcast, Out>,
+  ) => void
+  /** At the end of data alone: not when the job is stopped, drained, suspended, cancelled or restarted. */
   close?(): void | Promise<void>
 }
 

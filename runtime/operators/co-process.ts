@@ -9,10 +9,11 @@ import type { TwoInputFunction } from './two-input-process.ts'
 
 /** Without key: no state and no timers. Records of the two streams come in no order between them. */
 export interface CoProcessFunction<First, Second, Out> {
-  /** `this` is an object of its own for each attempt: what open sets on it is not shared between subtasks. */
+  /** `this` is an object of its own for each attempt, which inherits from the one given (so no `#private` members): what open sets on it is not shared between subtasks. */
   open?(context: OpenContext): void | Promise<void>
-  process(value: DeepReadonly<First>, context: ProcessContext<Out>): void
-  processSecond(value: DeepReadonly<Second>, context: ProcessContext<Out>): void
+  readonly process: (value: DeepReadonly<First>, context: ProcessContext<Out>) => void
+  readonly processSecond: (value: DeepReadonly<Second>, context: ProcessContext<Out>) => void
+  /** At the end of data alone: not when the job is stopped, drained, suspended, cancelled or restarted. */
   close?(): void | Promise<void>
 }
 

@@ -67,6 +67,13 @@ export const operatorErrors = {
     remedy:
       'Use eventTimeTrigger() with event-time windows and the global window, processingTimeTrigger() with windows of processing time, or leave the trigger out.',
   },
+  'MR-J68': {
+    meaning: 'A key selector gave two keys for one record.',
+    who: 'user',
+    retry: false,
+    remedy:
+      'It must give the same key for the same record whenever and wherever it is asked: no random number, no clock, no field that the schema of the stream leaves out. To salt a key, write the salt into the record by a map before keyBy.',
+  },
   'MR-J60': {
     meaning: 'A sink could not commit within its deadline.',
     who: 'external system',

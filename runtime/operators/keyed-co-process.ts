@@ -12,12 +12,13 @@ import type { TwoInputFunction } from './two-input-process.ts'
 export interface KeyedCoProcessFunction<K, First, Second, States, Out> {
   /** Of the key, whichever side a record comes from. */
   readonly state?: States
-  /** `this` is an object of its own for each attempt: what open sets on it is not shared between subtasks. */
+  /** `this` is an object of its own for each attempt, which inherits from the one given (so no `#private` members): what open sets on it is not shared between subtasks. */
   open?(context: OpenContext): void | Promise<void>
-  process(value: DeepReadonly<First>, context: KeyedContext<K, HandlesOf<States>, Out>): void
-  processSecond(value: DeepReadonly<Second>, context: KeyedContext<K, HandlesOf<States>, Out>): void
+  readonly process: (value: DeepReadonly<First>, context: KeyedContext<K, HandlesOf<States>, Out>) => void
+  readonly processSecond: (value: DeepReadonly<Second>, context: KeyedContext<K, HandlesOf<States>, Out>) => void
   /** Event timers fire when both streams' event time has passed them. */
-  onTimer?(timer: FiredTimer, context: KeyedContext<K, HandlesOf<States>, Out>): void
+  readonly onTimer?: (timer: FiredTimer, context: KeyedContext<K, HandlesOf<States>, Out>) => void
+  /** At the end of data alone: not when the job is stopped, drained, suspended, cancelled or restarted. */
   close?(): void | Promise<void>
 }
 

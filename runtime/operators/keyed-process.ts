@@ -20,10 +20,11 @@ export const PROCESS_TIMERS = 'timers of a process function'
 /** Per key: state and timers. In an object literal `state` stands first, so that the functions below it know its types. */
 export interface KeyedProcessFunction<K, In, States, Out> {
   readonly state?: States
-  /** `this` is an object of its own for each attempt: what open sets on it is not shared between subtasks. */
+  /** `this` is an object of its own for each attempt, which inherits from the one given (so no `#private` members): what open sets on it is not shared between subtasks. */
   open?(context: OpenContext): void | Promise<void>
-  process(value: DeepReadonly<In>, context: KeyedContext<K, HandlesOf<States>, Out>): void
-  onTimer?(timer: FiredTimer, context: KeyedContext<K, HandlesOf<States>, Out>): void
+  readonly process: (value: DeepReadonly<In>, context: KeyedContext<K, HandlesOf<States>, Out>) => void
+  readonly onTimer?: (timer: FiredTimer, context: KeyedContext<K, HandlesOf<States>, Out>) => void
+  /** At the end of data alone: not when the job is stopped, drained, suspended, cancelled or restarted. */
   close?(): void | Promise<void>
 }
 

@@ -6,9 +6,11 @@ import { isPromise, promiseError, userError } from './user-code.ts'
 
 /** Without key: no state and no timers; for side outputs and for whatever map and flatMap do not fit. */
 export interface ProcessFunction<In, Out> {
-  /** `this` is an object of its own for each attempt: what open sets on it is not shared between subtasks. */
+  /** `this` is an object of its own for each attempt, which inherits from the one given (so no `#private` members): what open sets on it is not shared between subtasks. */
   open?(context: OpenContext): void | Promise<void>
-  process(value: DeepReadonly<In>, context: ProcessContext<Out>): void
+  /** A property as all of these, since parameters of methods are compared in both ways: wrong ones would compile. */
+  readonly process: (value: DeepReadonly<In>, context: ProcessContext<Out>) => void
+  /** At the end of data alone: not when the job is stopped, drained, suspended, cancelled or restarted. */
   close?(): void | Promise<void>
 }
 

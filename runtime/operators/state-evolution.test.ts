@@ -9,7 +9,7 @@ import type { StreamOperator } from './contract.ts'
 import { openHarness } from './harness.ts'
 import type { Emitted } from './harness.ts'
 import { KeyedProcessOperator } from './keyed-process.ts'
-import type { KeyedProcessFunction } from './keyed-process.ts'
+import type { AnyKeyedProcessFunction, KeyedProcessFunction } from './keyed-process.ts'
 import { RollingAggregateOperator, rollingAggregateState } from './rolling-aggregate.ts'
 import { RollingReduceOperator, rollingReduceState } from './rolling-reduce.ts'
 import { tumblingWindows } from './window-assigner.ts'
@@ -48,7 +48,7 @@ const operators: Readonly<Record<string, (schema: ZodType) => StreamOperator>> =
         emit(total.get())
       },
     }
-    return new KeyedProcessOperator(process)
+    return new KeyedProcessOperator(process as unknown as AnyKeyedProcessFunction)
   },
   'a rolling reduce': (schema) =>
     new RollingReduceOperator(
@@ -106,7 +106,7 @@ describe('a time to live in a process function', () => {
         pages.put(n, 1)
       },
     }
-    return new KeyedProcessOperator(process)
+    return new KeyedProcessOperator(process as unknown as AnyKeyedProcessFunction)
   }
   const event = (n: number): Event => ({ key: 'a', n })
 

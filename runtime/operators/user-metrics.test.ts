@@ -24,7 +24,7 @@ describe("a job's own metrics", () => {
         metrics.histogram('size').record(value)
       }
     }
-    const operator = new ProcessOperator(new Sizes())
+    const operator = new ProcessOperator(new Sizes() as ProcessFunction<unknown, never>)
     const harness = await openHarness({ operator })
     for (const value of [4, -1, 9]) harness.process(value)
     expect(harness.metrics.figures()).toEqual({

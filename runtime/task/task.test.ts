@@ -344,10 +344,11 @@ describe('a stop barrier (rule 25, R20)', () => {
     expect(subject.operator.story).toEqual(['snapshot 1 of 0'])
   })
 
-  it('with drain comes behind the last timers and what finish emits, and all that is in the snapshot', async () => {
+  it('with drain comes behind the last event timers and what finish emits, and all that is in the snapshot; a processing timer still waits', async () => {
     const subject = await testTask({ withKeys: true })
     subject.keyed!.setKey(7)
     subject.keyed!.timers.register('event', 500)
+    subject.keyed!.timers.register('processing', subject.environment.clock.wallMs() + 10)
     for (const channel of [0, 1]) send(subject, channel, `watermark ${MAX_WATERMARK}`, 'drain 2')
     await subject.settle()
     expect(subject.operator.story).toEqual([

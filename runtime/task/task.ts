@@ -20,7 +20,7 @@ import type { FromSlot, SurvivingSplits, SurvivingTask, TaskDeployment } from '.
 import type { OutputChannel } from '../network/contract.ts'
 import { operatorError } from '../operators/errors.ts'
 import type { Barrier } from '../record/element.ts'
-import type { JobVertex } from '../job/contract.ts'
+import type { JobVertex, KeySelector } from '../job/contract.ts'
 import type { KeyedStateBackend } from '../state/contract.ts'
 import { CommitQueue } from './commit-queue.ts'
 import type { OperatorChain } from './operator-chain.ts'
@@ -554,10 +554,8 @@ export class Task implements InputHost {
 }
 
 /** Sets the key, if that input has one, and gives the record to the chain's first operator. */
-function recordsInto(
-  { chain, keySelectors, keyed }: TaskOptions,
-  input: 0 | 1,
-): (value: unknown, timestamp: number) => void {
+function recordsInto(options: TaskOptions, input: 0 | 1): (value: unknown, timestamp: number) => void {
+  const { chain, keySelectors, keyed } = options
   const { head } = chain
   if (head === undefined) {
     return () => {
@@ -568,7 +566,11 @@ function recordsInto(
   if (input === 0) {
     if (keySelector === undefined) return (value, timestamp) => head.process(value, timestamp)
     return (value, timestamp) => {
-      keyed!.setKey(keySelector(value))
+      try {
+        keyed!.setKey(keySelector(value))
+      } catch (error) {
+        throw keyError(keySelector, options, error)
+      }
       head.process(value, timestamp)
     }
   }
@@ -577,4 +579,11 @@ function recordsInto(
     keyed!.setKey(keySelector(value))
     head.processSecond!(value, timestamp)
   }
+}
+
+/** A record is here because of the key that its producer was told; a key of another subtask's range is a second answer of the job's selector. */
+function keyError(keySelector: KeySelector, { headUid }: TaskOptions, error: unknown): unknown {
+  if (!(error instanceof InvariantError)) return error
+  const place = keySelector.place === undefined ? '' : ` at ${keySelector.place}`
+  return operatorError('MR-J68', `The key selector${place}, before operator '${headUid}'.`, error)
 }

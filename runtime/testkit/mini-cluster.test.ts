@@ -44,6 +44,25 @@ describe('a mini cluster', () => {
     cluster.close()
   })
 
+  it('fails, without a restart, at a key selector that gives two keys for one record, and names its place', async () => {
+    let calls = 0
+    const job = defineJob((env) => {
+      env
+        .source(sequence({ splits: 2 }), { uid: 'endless' })
+        .keyBy(({ n }) => `${n % 2}-${calls++ % 8}`)
+        .reduce((_, record) => record)
+        .uid('salted')
+        .sinkTo(printSink())
+    })
+    const cluster = await openMiniCluster({ job, parallelism: 2 })
+    await cluster.start()
+    const outcome = await cluster.untilEnd()
+    expect(outcome.kind).toBe('failed')
+    expect(JSON.stringify(outcome)).toMatch(/MR-J68.* at .*mini-cluster\.test\.ts:\d+, before operator 'salted'/)
+    expect(cluster.restarts).toEqual([])
+    cluster.close()
+  })
+
   it('lets time pass for a source that always has something, too', async () => {
     const job = defineJob((env) => {
       env
