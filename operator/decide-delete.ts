@@ -9,7 +9,7 @@ import { stuckPods } from './decide-children.ts'
 import { hasRemains, podsOf, revisionNamed, shortPod, validSpec } from './decide-facts.ts'
 import { adminAnswer } from './decide-outputs.ts'
 import { childName } from './revision-names.ts'
-import { beginTransition, firstStatus, pointAt, toNextAttempt, toStep } from './status.ts'
+import { beginTransition, firstStatus, pointAt, toNextAttempt, toNextAttemptNow, toStep } from './status.ts'
 import { timeMs } from './status-time.ts'
 import { adminRevision, downOf, unconfirmedAt } from './upgrade-close.ts'
 
@@ -59,10 +59,10 @@ function closing(observed: Observed, status: StreamJobStatus, leftMs: number): D
       return wait('the coordinator does not answer', 1_000)
     // A savepoint needs the coordinator, for as long as the deadline leaves time to close HEAD without one. Of a job that never completed
     // anything there is nothing to be saved.
-    if (mode === 'savepoint' && leftMs > closingMs && status.stableRevision !== undefined)
-      return wait('the savepoint needs the coordinator', Math.min(1_000, leftMs - closingMs))
     if (mode === 'savepoint')
-      return givenUpSavepoint(observed, status, `the coordinator does not answer: ${coordinator.why}`)
+      return leftMs > closingMs && status.stableRevision !== undefined
+        ? wait('the savepoint needs the coordinator', Math.min(1_000, leftMs - closingMs))
+        : givenUpSavepoint(observed, status, `the coordinator does not answer: ${coordinator.why}`)
     if (observed.namespaceTerminating) return wait('no pod can be made in a namespace that goes', 1_000)
     return closedByPod(observed, status)
   }
@@ -109,16 +109,8 @@ function givenUpSavepoint(observed: Observed, status: StreamJobStatus, why: stri
 
 /** Once the savepoint is had, or is not to be had. delete: as the policy says; last-state: what HEAD retains stays. */
 function closedIn(mode: 'delete' | 'last-state', status: StreamJobStatus): StreamJobStatus {
-  const transition = status.transition!
-  return {
-    ...status,
-    transition: {
-      ...transition,
-      mode,
-      attempt: transition.attempt + 1,
-      request: `${transition.request.replace(/-\d+$/, '')}-${transition.attempt + 1}`,
-    },
-  }
+  const next = toNextAttemptNow(status)
+  return { ...next, transition: { ...next.transition!, mode } }
 }
 
 /** It outlives the job, under a name of its own. */

@@ -12,7 +12,7 @@ import type {
   Settings,
   StreamJobStatus,
 } from './contract.ts'
-import { canonicalJson } from './revision.ts'
+import { canonicalJson, withoutSettings } from './revision.ts'
 
 /** The coordinator, if it speaks for the start that status names; one that has not begun it yet speaks for an older one. */
 export function ownCoordinator({ coordinator }: Observed, status: StreamJobStatus): CoordinatorFact | undefined {
@@ -33,9 +33,7 @@ export function validSpec(observed: Observed, status: StreamJobStatus | undefine
   if (observed.spec.fits) return observed.spec.spec
   const revision = revisionNamed(observed, status?.transition?.to) ?? revisionNamed(observed, status?.revision)
   if (revision === undefined || status === undefined) return undefined
-  const names: ReadonlySet<string> = new Set(settingNames)
-  const rest = Object.entries(revision.spec).filter(([name]) => !names.has(name))
-  return { ...Object.fromEntries(rest), ...(status.settings ?? settingsAsTheyAre(revision, status)) } as EffectiveSpec
+  return { ...withoutSettings(revision.spec), ...(status.settings ?? settingsAsTheyAre(revision, status)) }
 }
 
 export function settingsOf(spec: EffectiveSpec): Settings {

@@ -8,19 +8,25 @@ import { streamJob } from '../crds/stream-job.ts'
 import { API_VERSION } from '../crds/resource.ts'
 import { invariant } from '../runtime/base/errors.ts'
 import { settingNames } from './contract.ts'
-import type { EffectiveSpec, Revision } from './contract.ts'
+import type { EffectiveSpec, Revision, Settings } from './contract.ts'
 import { codeName } from './resources/names.ts'
 import { childName } from './revision-names.ts'
 
 /** `parallelism` is compared apart. */
 const apart: ReadonlySet<string> = new Set(settingNames)
 
+export function withoutSettings(spec: EffectiveSpec): Omit<EffectiveSpec, keyof Settings> {
+  return Object.fromEntries(Object.entries(spec).filter(([name]) => !apart.has(name))) as Omit<
+    EffectiveSpec,
+    keyof Settings
+  >
+}
+
 /** Of the spec as its user wrote it, read by the schema and without the chart's defaults. Remembered: one spec is asked for many times. */
 export function specHash(own: EffectiveSpec): string {
   const known = specHashes.get(own)
   if (known !== undefined) return known
-  const asked = Object.fromEntries(Object.entries(own).filter(([name]) => !apart.has(name)))
-  const hash = sha256(canonicalJson(withoutDefaults(asked, defaultsOfSchema())))
+  const hash = sha256(canonicalJson(withoutDefaults(withoutSettings(own), defaultsOfSchema())))
   specHashes.set(own, hash)
   return hash
 }

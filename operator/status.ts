@@ -92,21 +92,22 @@ export function toStep(
 
 /** Another try of what the coordinator did not do, under another name, not before `afterMs`. */
 export function toNextAttempt(observed: Observed, status: StreamJobStatus, why: string): StreamJobStatus {
-  const transition = status.transition!
-  const attempt = transition.attempt + 1
-  const afterMs = Math.min(attemptMsMin * 2 ** transition.attempt, attemptMsMax)
-  return {
-    ...status,
-    transition: {
-      ...transition,
-      attempt,
-      request: transition.request.replace(/-\d+$/, `-${attempt}`),
-      retry: { at: timeText(observed.nowMs + afterMs), why },
-    },
-  }
+  const afterMs = Math.min(attemptMsMin * 2 ** status.transition!.attempt, attemptMsMax)
+  const next = toNextAttemptNow(status)
+  return { ...next, transition: { ...next.transition!, retry: { at: timeText(observed.nowMs + afterMs), why } } }
 }
 const attemptMsMin = 5_000
 const attemptMsMax = 300_000
+
+/** Under another name, at once: the request of the attempt before stands with the coordinator. */
+export function toNextAttemptNow(status: StreamJobStatus): StreamJobStatus {
+  const { retry: _, ...transition } = status.transition!
+  const attempt = transition.attempt + 1
+  return {
+    ...status,
+    transition: { ...transition, attempt, request: transition.request.replace(/-\d+$/, `-${attempt}`) },
+  }
+}
 
 export function endTransition(observed: Observed, status: StreamJobStatus): StreamJobStatus {
   const { transition: _, ...rest } = status

@@ -16,7 +16,7 @@ import { ownCoordinator, podsOf, revisionNamed, shortPod, workload } from './dec
 import { adminAnswer } from './decide-outputs.ts'
 import type { HeadEndKind } from './decide-outputs.ts'
 import { act, normal, record, wait, warning } from './decide-answers.ts'
-import { endTransition, pointAt, toNextAttempt, toStep, without } from './status.ts'
+import { endTransition, pointAt, toNextAttempt, toNextAttemptNow, toStep, without } from './status.ts'
 import { timeMs } from './status-time.ts'
 import { closeChoice, lostState } from './upgrade.ts'
 import { storing } from './upgrade-prepare.ts'
@@ -162,16 +162,6 @@ function retargeted(observed: Observed, status: StreamJobStatus): StreamJobStatu
     if (!isOpen || transition.mode === spec.upgradeMode) return undefined
     const next = change({ mode: spec.upgradeMode })
     return toNextAttemptNow(next)
-  }
-}
-
-/** Under another name, at once: the request of the other mode stands with the coordinator. */
-function toNextAttemptNow(status: StreamJobStatus): StreamJobStatus {
-  const { retry: _, ...transition } = status.transition!
-  const attempt = transition.attempt + 1
-  return {
-    ...status,
-    transition: { ...transition, attempt, request: transition.request.replace(/-\d+$/, `-${attempt}`) },
   }
 }
 

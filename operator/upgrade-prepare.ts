@@ -1,15 +1,15 @@
 // A transition's first step: the revision is stored, with its code, and an upgrade is tried out by a preflight pod while the job still runs.
 
-import type { Action, Decision, Observed, Revision, StartBegin, StreamJobStatus } from './contract.ts'
+import type { Action, Decision, Observed, Revision, StreamJobStatus } from './contract.ts'
 import { FINALIZER } from './contract.ts'
 import { desiredOf, isBlocked, revisionToStore } from './decide-desired.ts'
 import type { Desired } from './decide-desired.ts'
-import { revisionNamed, shortPod, validSpec } from './decide-facts.ts'
+import { revisionNamed, shortPod } from './decide-facts.ts'
 import { preflightAnswer, preflightMs } from './decide-outputs.ts'
 import { act, normal, record, wait, warning } from './decide-answers.ts'
 import { beginTransition, endTransition, toStep } from './status.ts'
 import { timeMs } from './status-time.ts'
-import { chosenBegin, startOf } from './upgrade-start.ts'
+import { beginOf, startOf } from './upgrade-start.ts'
 
 export function decidePreparing(observed: Observed, status: StreamJobStatus): Decision {
   const transition = status.transition!
@@ -104,14 +104,4 @@ function preflight(observed: Observed, status: StreamJobStatus, stored: Revision
 function afterPreparing(observed: Observed, status: StreamJobStatus): StreamJobStatus {
   const isClosed = status.ended === 'SUSPENDED' && status.restorePoint !== undefined
   return toStep(observed, status, isClosed ? 'closed' : 'closing')
-}
-
-/** How the start would begin, for the preflight's config. */
-function beginOf(observed: Observed, status: StreamJobStatus): StartBegin {
-  const spec = validSpec(observed, status)!
-  return {
-    parallelism: spec.parallelism,
-    ...chosenBegin(observed, status),
-    ...(spec.allowNonRestoredState && { allowNonRestoredState: true }),
-  }
 }

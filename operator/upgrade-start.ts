@@ -22,16 +22,10 @@ import { attemptKey } from './revision.ts'
 
 /** The status in which the next start begins. HEAD chooses where, unless something else was asked for. */
 export function startOf(observed: Observed, status: StreamJobStatus): StreamJobStatus {
-  const transition = status.transition!
-  const revision = revisionNamed(observed, transition.to)!
-  const spec = validSpec(observed, status) ?? revision.spec
-  const isRollback = transition.kind === 'rollback'
-  const parallelism = isRollback ? (status.rollbackParallelism ?? revision.parallelism) : spec.parallelism
-  const begin: StartBegin = {
-    parallelism,
-    ...(isRollback ? rollbackBegin(status) : chosenBegin(observed, status)),
-    ...(spec.allowNonRestoredState && { allowNonRestoredState: true }),
-  }
+  const { to, kind } = status.transition!
+  const revision = revisionNamed(observed, to)!
+  const begin = beginOf(observed, status)
+  const { parallelism } = begin
   const started: StreamJobStatus = {
     ...without(status, 'ended', 'finishedAt', 'failure', 'rollbackPoint', 'rollbackParallelism'),
     start: Math.max(status.start, ...startsOfChildren(observed)) + 1,
@@ -40,9 +34,23 @@ export function startOf(observed: Observed, status: StreamJobStatus): StreamJobS
     parallelism,
     restarts: 0,
     workers: workersFor({ slotsNeeded: parallelism, slots: revision.spec.worker.slots }),
-    ...(!isRollback && status.restorePoint && before(status)),
+    ...(kind !== 'rollback' && status.restorePoint && before(status)),
   }
   return toStep(observed, started, 'starting')
+}
+
+/** How the start that the transition leads to begins. Its revision is stored. */
+export function beginOf(observed: Observed, status: StreamJobStatus): StartBegin {
+  const { to, kind } = status.transition!
+  const spec = validSpec(observed, status)!
+  const isRollback = kind === 'rollback'
+  return {
+    parallelism: isRollback
+      ? (status.rollbackParallelism ?? revisionNamed(observed, to)!.parallelism)
+      : spec.parallelism,
+    ...(isRollback ? rollbackBegin(status) : chosenBegin(observed, status)),
+    ...(spec.allowNonRestoredState && { allowNonRestoredState: true }),
+  }
 }
 
 /** Where an unstable start is taken back to: of several in a row, to before the first. */
@@ -61,7 +69,7 @@ function before({
 }
 
 /** Neither place nor `empty`: where HEAD says. */
-export function chosenBegin(observed: Observed, status: StreamJobStatus): Partial<StartBegin> {
+function chosenBegin(observed: Observed, status: StreamJobStatus): Partial<StartBegin> {
   const { restoreFrom = missedOf(observed, status), mode } = status.transition!
   if (restoreFrom !== undefined) return { from: restoreFrom, asked: true }
   return mode === 'stateless' ? { empty: true } : {}
