@@ -34,6 +34,17 @@ async function ended(change: (head: Head) => Head = close): Promise<Subject & { 
   return { ...subject, savepoint }
 }
 
+/** Start 2, which begins at `manifest`. */
+function begunFrom(manifest: ManifestRef, head: Head): Head {
+  return beginStart(head, {
+    start: start(2),
+    restoredFrom: { kind: 'manifest', manifest },
+    commitsPending: false,
+    parallelism: 1,
+    maxParallelism: 8,
+  })
+}
+
 describe('a savepoint', () => {
   it('is taken away whole, and nothing else is; again, there is nothing to do', async () => {
     const subject = await ended()
@@ -115,15 +126,7 @@ describe('a savepoint', () => {
   it('goes once the start that began from it has completed a checkpoint', async () => {
     const subject = await subjectOf()
     const manifest = await subject.write({ id: 4, kind: 'savepoint' })
-    await subject.keeper.begin((head) =>
-      beginStart(head!, {
-        start: start(2),
-        restoredFrom: { kind: 'manifest', manifest },
-        commitsPending: false,
-        parallelism: 1,
-        maxParallelism: 8,
-      }),
-    )
+    await subject.keeper.begin((head) => begunFrom(manifest, head!))
     await subject.complete({ id: 7, start: 2, incarnation: 2 })
     expect(await disposeSavepoint(subject.world, request(own('savepoint-4', subject)))).toMatchObject({
       outcome: 'done',
@@ -203,15 +206,7 @@ describe('a savepoint outside of the store of the job', () => {
     const copies = await subjectOf({ begun: false })
     const written = await copies.write({ id: 4, kind: 'savepoint', job: 'other' })
     const manifest = { ...written, path: 'file:///copies/theirs/_metadata' as ObjectKey }
-    await subject.keeper.begin((head) =>
-      beginStart(head!, {
-        start: start(2),
-        restoredFrom: { kind: 'manifest', manifest },
-        commitsPending: false,
-        parallelism: 1,
-        maxParallelism: 8,
-      }),
-    )
+    await subject.keeper.begin((head) => begunFrom(manifest, head!))
     const place: SavepointPlace = {
       folder: '/copies/theirs',
       name: 'savepoint-4',

@@ -25,7 +25,7 @@ import { HeadKeeper } from '../storage/head-keeper.ts'
 import { attachLocalStores } from '../storage/local-stores.ts'
 import { MemoryFiles } from '../storage/memory-files.ts'
 import { parseTransactionName, snapshotPlace } from '../storage/paths.ts'
-import { manualEnvironment } from '../testkit/manual-clock.ts'
+import { manualEnvironment, timePassed } from '../testkit/manual-clock.ts'
 import { Slot } from '../worker/slot.ts'
 import type { JobOutcome, RestoreRequest } from './coordinator-contract.ts'
 import { JobCoordinator } from './job-coordinator.ts'
@@ -140,16 +140,8 @@ class Command {
     return HeadKeeper.open(head, environment)
   }
 
-  async pass(ms: number, until: () => boolean = () => this.outcome !== undefined): Promise<boolean> {
-    const { clock, executor } = this.environment
-    const endMs = clock.nowMs() + ms
-    for (;;) {
-      await executor.runAllSettled()
-      if (until()) return true
-      const next = clock.untilNextMs
-      if (next === undefined || clock.nowMs() + next > endMs) return false
-      await clock.advanceSettled(next)
-    }
+  pass(ms: number, until: () => boolean = () => this.outcome !== undefined): Promise<boolean> {
+    return timePassed(this.environment, ms, until)
   }
 
   async ended(): Promise<JobOutcome | string | undefined> {

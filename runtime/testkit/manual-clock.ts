@@ -212,3 +212,19 @@ export function manualEnvironment(
 export async function settlePromises(rounds = 200): Promise<void> {
   for (let round = 0; round < rounds; round++) await Promise.resolve()
 }
+
+/** Lets turns and virtual time pass until `until`, or for so long; whether it came to that. */
+export async function timePassed(
+  { clock, executor }: Pick<ManualEnvironment, 'clock' | 'executor'>,
+  ms: number,
+  until: () => boolean,
+): Promise<boolean> {
+  const endMs = clock.nowMs() + ms
+  for (;;) {
+    await executor.runAllSettled()
+    if (until()) return true
+    const next = clock.untilNextMs
+    if (next === undefined || clock.nowMs() + next > endMs) return false
+    await clock.advanceSettled(next)
+  }
+}

@@ -14,6 +14,7 @@ import { MemorySnapshots } from '../state/conformance-harness.ts'
 import { MemoryFiles } from '../storage/memory-files.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
 import { Slot } from './slot.ts'
+import { numbersJob } from './test-numbers-job.ts'
 
 class FakeLink implements ControlLink<FromSlot, ToSlot> {
   readonly sent: FromSlot[] = []
@@ -45,26 +46,7 @@ class FakeLink implements ControlLink<FromSlot, ToSlot> {
 /** One slot that outlives its coordinators, with one chained subtask that reads a numbered source of five records. */
 function subject(options: { readonly onRecord?: (n: number) => void } = {}) {
   const environment = manualEnvironment()
-  const read: number[] = []
-  const sink: Sink<SequenceRecord> = {
-    name: 'read',
-    createWriter: () => ({
-      open: async () => undefined,
-      write: ({ n }) => {
-        read.push(n)
-        options.onRecord?.(n)
-      },
-      prepareCommit: async () => [],
-      close: () => undefined,
-    }),
-  }
-  const job = defineJob((env) => {
-    env
-      .source(sequence({ splits: 1, perSplit: 5 }), { uid: 'numbers', watermarks: monotonic() })
-      .sinkTo(sink)
-      .uid('read')
-  })
-  const graph = buildGraph(job, { name: 'slot', parallelism: 1 })
+  const { graph, read } = numbersJob(options.onRecord)
   const first = new FakeLink()
   const snapshots = new MemorySnapshots()
   const slot = new Slot({

@@ -2,14 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { checkpointId, incarnation, jobId, slotId, subtaskIndex } from '../base/ids.ts'
 import type { Attempt } from '../base/ids.ts'
 import { MillraceError } from '../base/errors.ts'
-import type { Sink } from '../connectors/contract.ts'
-import { sequence } from '../connectors/sequence.ts'
-import type { SequenceRecord } from '../connectors/sequence.ts'
-import { monotonic } from '../connectors/watermarks.ts'
 import { CONTROL_VERSION } from '../control/contract.ts'
 import type { ControlLink, FromSlot, TaskDeployment, ToSlot } from '../control/contract.ts'
-import { buildGraph } from '../job/build-graph.ts'
-import { defineJob } from '../job/define-job.ts'
 import { createWriter } from '../record/bytes.ts'
 import { MemorySnapshots } from '../state/conformance-harness.ts'
 import { encodeItems } from '../state/operator-state.ts'
@@ -17,30 +11,12 @@ import { MemoryFiles } from '../storage/memory-files.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
 import { serializeError } from '../control/serialized-error.ts'
 import { Slot } from './slot.ts'
+import { numbersJob } from './test-numbers-job.ts'
 
 /** One slot with one chained subtask that reads a numbered source; the coordinator is the test. */
 function subject(options: { readonly onRecord?: (n: number) => void } = {}) {
   const environment = manualEnvironment()
-  const read: number[] = []
-  const sink: Sink<SequenceRecord> = {
-    name: 'read',
-    createWriter: () => ({
-      open: async () => undefined,
-      write: ({ n }) => {
-        read.push(n)
-        options.onRecord?.(n)
-      },
-      prepareCommit: async () => [],
-      close: () => undefined,
-    }),
-  }
-  const job = defineJob((env) => {
-    env
-      .source(sequence({ splits: 1, perSplit: 5 }), { uid: 'numbers', watermarks: monotonic() })
-      .sinkTo(sink)
-      .uid('read')
-  })
-  const graph = buildGraph(job, { name: 'slot', parallelism: 1 })
+  const { graph, read } = numbersJob(options.onRecord)
   const sent: FromSlot[] = []
   let receive: (message: ToSlot) => void = () => undefined
   let lose: (reason: string) => void = () => undefined

@@ -21,7 +21,7 @@ import type { ManifestRef } from '../../runtime/storage/head-contract.ts'
 import { HeadKeeper } from '../../runtime/storage/head-keeper.ts'
 import { MemoryFiles } from '../../runtime/storage/memory-files.ts'
 import { MemoryHeadStore, MemoryObjectStore } from '../../runtime/storage/memory-store.ts'
-import { manualEnvironment } from '../../runtime/testkit/manual-clock.ts'
+import { manualEnvironment, timePassed } from '../../runtime/testkit/manual-clock.ts'
 import { Slot } from '../../runtime/worker/slot.ts'
 import { JobCoordinator } from '../../runtime/coordinator/job-coordinator.ts'
 import type { JobOutcome, SavepointAnswer } from '../../runtime/coordinator/coordinator-contract.ts'
@@ -134,16 +134,8 @@ export class Cluster {
   }
 
   /** Lets turns and time pass until `until`, or for so long. */
-  async pass(ms: number, until: () => boolean = () => false): Promise<boolean> {
-    const { clock, executor } = this.environment
-    const endMs = clock.nowMs() + ms
-    for (;;) {
-      await executor.runAllSettled()
-      if (until()) return true
-      const next = clock.untilNextMs
-      if (next === undefined || clock.nowMs() + next > endMs) return false
-      await clock.advanceSettled(next)
-    }
+  pass(ms: number, until: () => boolean = () => false): Promise<boolean> {
+    return timePassed(this.environment, ms, until)
   }
 
   /** Runs to the end of `run`; a rejection comes back as its text. */
