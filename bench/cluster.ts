@@ -80,7 +80,9 @@ async function gapOf(world: World, job: ScenarioJob, change: () => Promise<unkno
 }
 
 async function kills(world: World, emit: Emit): Promise<void> {
-  const job = await world.started({ name: 'kills', args: plain })
+  // Each kill is to cost what a first one costs: the default's delay grows from kill to kill.
+  const restartStrategy = { type: 'fixed-delay', attempts: 10 * killRounds, delay: '100ms' }
+  const job = await world.started({ name: 'kills', args: plain, spec: { restartStrategy } })
   for (const component of ['worker', 'coordinator'] as const) {
     const gaps: number[] = []
     const before = await attemptsOf(job)

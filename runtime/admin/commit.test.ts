@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { checkpointId, requestId } from '../base/ids.ts'
+import { checkpointId, requestId, start as startNumber } from '../base/ids.ts'
 import { close, confirmCommits, stop } from '../storage/head.ts'
 import type { AdminWorld } from './admin-world.ts'
 import { commitOfJob } from './commit.ts'
@@ -17,6 +17,7 @@ async function suspended(): Promise<Subject> {
 }
 
 const request = ({ external, files }: Subject, settings = {}) => ({
+  start: undefined,
   graph: graphWith(external, settings),
   files,
   apply: true,
@@ -60,6 +61,21 @@ describe('the commits that HEAD permits', () => {
     const without = { ...graph, vertices: graph.vertices.filter(({ id }) => id !== 'sink') }
     await expect(commitOfJob(subject.world, { ...rest, graph: without })).rejects.toThrow(/^MR-C12 .*uid sink/)
     expect((await subject.head()).unconfirmed?.id).toBe(5)
+  })
+
+  it('are refused to the code of an earlier start, and made by that of their own and of a later one', async () => {
+    const madeBy = 3
+    const of = async (start: number): Promise<Subject> => {
+      const subject = await subjectOf({ start: madeBy })
+      await subject.complete({ id: 5, transactions: names, start: madeBy })
+      await subject.keeper.update(close)
+      const asked = commitOfJob(subject.world, { ...request(subject), start: startNumber(start) })
+      if (start < madeBy) await expect(asked).rejects.toThrow(/^MR-A01 .*start 3, after start 2/)
+      else expect(await asked).toMatchObject({ outcome: 'done' })
+      return subject
+    }
+    expect((await of(madeBy - 1)).external.committed).toEqual([])
+    for (const start of [madeBy, madeBy + 1]) expect((await of(start)).external.committed).toEqual(names)
   })
 
   it('stay in HEAD when one was forgotten, unless the user knows that it was committed', async () => {

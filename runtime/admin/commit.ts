@@ -1,6 +1,7 @@
 // Finishes the commits that HEAD permits, with the job's own code and without its writers (rule 23), and confirms them in HEAD.
 
 import { InvariantError } from '../base/errors.ts'
+import type { Start } from '../base/ids.ts'
 import { checkpointError } from '../checkpoint/errors.ts'
 import { committersOf } from '../coordinator/commits.ts'
 import { commitAllPermitted } from '../coordinator/permitted-commits.ts'
@@ -12,8 +13,11 @@ import { drainedStopOf } from '../storage/head.ts'
 import type { Head } from '../storage/head-contract.ts'
 import { findHead, sourcesOf } from './admin-world.ts'
 import type { AdminWorld } from './admin-world.ts'
+import { adminError } from './errors.ts'
 
 export interface CommitRequest {
+  /** That `graph` is of: what a later start wrote is refused, as other code may mean other transactions; undefined: not known. */
+  readonly start: Start | undefined
   /** Of the revision that wrote the transactions. Its settings say how long to try, and what becomes of one that is forgotten. */
   readonly graph: JobGraph
   readonly files: FileSystem
@@ -34,14 +38,17 @@ export type Committed =
   | { readonly outcome: 'would do' | 'done'; readonly head: Head; readonly sinks: readonly SinkTransactions[] }
 
 /**
- * A job that was stopped with drain has finished then. Throws MR-C12 for a sink that the job does not have, MR-J65 around MR-N12 for a
+ * A job that was stopped with drain has finished then. Throws MR-A01 for the code of an earlier start, MR-C12 for a sink that the job does not have, MR-J65 around MR-N12 for a
  * transaction that the external system has forgotten, MR-J60 at the deadline: what is permitted stays in HEAD, and commits can be made again.
  */
-export async function commitOfJob(world: AdminWorld, { graph, files, apply }: CommitRequest): Promise<Committed> {
+export async function commitOfJob(world: AdminWorld, { start, graph, files, apply }: CommitRequest): Promise<Committed> {
   const { keeper, head } = await findHead(world)
   if (head === undefined) return { outcome: 'none' }
   const { unconfirmed } = head
   if (unconfirmed === undefined && drainedStopOf(head.end) === undefined) return { outcome: 'nothing to do', head }
+  const madeBy = unconfirmed?.start ?? head.start
+  if (start !== undefined && madeBy > start)
+    throw adminError('MR-A01', `What HEAD of ${head.job} permits was made by start ${madeBy}, after start ${start}.`)
   const options: CommitSources = { ...sourcesOf(world), graph, files, job: head.job }
   const permitted = unconfirmed === undefined ? [] : [...(await readPermittedCommits(options, unconfirmed))]
   const committers = committersOf(options)

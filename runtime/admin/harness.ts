@@ -117,14 +117,16 @@ export interface Subject {
   readonly killedAfter: (writes: number) => { readonly world: AdminWorld; readonly killed: Promise<'killed'> }
 }
 
-export async function subjectOf(options: { readonly begun?: boolean } = {}): Promise<Subject> {
+export async function subjectOf(
+  options: { readonly begun?: boolean; readonly start?: number } = {},
+): Promise<Subject> {
   const environment = manualEnvironment()
   const objects = new MemoryObjectStore()
   const heads = new MemoryHeadStore()
   const external = new External()
   const keeper = await HeadKeeper.open(heads, environment)
   if (options.begun !== false) {
-    await keeper.begin(() => newJob({ job, start: start(1), parallelism: 1, maxParallelism: 8 }))
+    await keeper.begin(() => newJob({ job, start: start(options.start ?? 1), parallelism: 1, maxParallelism: 8 }))
     await keeper.update((head) => reserveIds(head, 1_000).head)
   }
   const worldOf = (stores: { readonly objects: ObjectStore; readonly head: HeadStore }): AdminWorld => ({

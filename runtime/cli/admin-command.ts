@@ -91,7 +91,7 @@ async function prepared({ action, apply }: AdminCommand, opened: OpenedTarget, e
         )
       const graph = await loadGraph(action.assumeCommitted ? { onUnknownCommit: 'assume committed' } : {})
       return async () => {
-        const committed = await commitOfJob(world, { graph, files, apply })
+        const committed = await commitOfJob(world, { start: opened.start, graph, files, apply })
         const sinks = 'sinks' in committed ? { transactions: committed.sinks } : {}
         return { command: verb, outcome: committed.outcome, job: jobOf(committed), ...sinks }
       }

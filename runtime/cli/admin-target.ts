@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import type { AdminWorld } from '../admin/admin-world.ts'
 import type { SavepointPlace } from '../admin/dispose.ts'
 import { jobId } from '../base/ids.ts'
-import type { JobId } from '../base/ids.ts'
+import type { JobId, Start } from '../base/ids.ts'
 import type { ProcessConfig } from '../distributed/contract.ts'
 import { graphOf } from '../distributed/job-graph.ts'
 import { loadProcessConfig } from '../distributed/process-config.ts'
@@ -34,6 +34,8 @@ export interface OpenedTarget {
   readonly world: AdminWorld
   readonly files: LocalWorld['files']
   readonly storage: StorageConfig
+  /** That the config is of; undefined: nothing says it. */
+  readonly start: Start | undefined
   /** undefined: nothing says where the job's code is. `settings` win over all others. */
   readonly loadGraph: ((settings: Partial<JobSettings>) => Promise<JobGraph>) | undefined
   /** Of a job of this machine: whether a process runs it. Throws MR-L32 when that cannot be told. */
@@ -62,17 +64,19 @@ interface Opening {
   readonly job: JobId
   readonly storage: StorageConfig
   readonly world: Omit<LocalWorld, 'folder'>
+  readonly start?: Start
   readonly loadGraph?: OpenedTarget['loadGraph']
   readonly runs?: OpenedTarget['runs']
 }
 
-async function opened({ job, storage, world, loadGraph, runs }: Opening): Promise<OpenedTarget> {
+async function opened({ job, storage, world, start, loadGraph, runs }: Opening): Promise<OpenedTarget> {
   const { files, environment } = world
   const stores = await openStores({ storage, files, environment, probe: false })
   return {
     world: { job, stores, environment },
     files,
     storage,
+    start,
     loadGraph,
     runs: runs ?? (async () => false),
     close: () => stores.close(),
@@ -85,12 +89,12 @@ export async function openConfig(
 ): Promise<OpenedTarget & { readonly config: ProcessConfig }> {
   const world = await localWorld(edge, undefined)
   const config = await loadProcessConfig(path, world.files)
-  const { id, file, settings: given } = config.job
+  const { id, start, file, settings: given } = config.job
   const loadGraph = async (settings: Partial<JobSettings>): Promise<JobGraph> => {
     const over = { ...config, job: { ...config.job, settings: { ...given, ...settings } } }
     return graphOf(await loadJob(file), over, undefined)
   }
-  return { ...(await opened({ job: id, storage: config.storage, world, loadGraph })), config }
+  return { ...(await opened({ job: id, storage: config.storage, world, start, loadGraph })), config }
 }
 
 async function openLocal(target: Extract<AdminTarget, { kind: 'local' }>, edge: AdminEdge): Promise<OpenedTarget> {
