@@ -41,7 +41,10 @@ export type Committed =
  * A job that was stopped with drain has finished then. Throws MR-A01 for the code of an earlier start, MR-C12 for a sink that the job does not have, MR-J65 around MR-N12 for a
  * transaction that the external system has forgotten, MR-J60 at the deadline: what is permitted stays in HEAD, and commits can be made again.
  */
-export async function commitOfJob(world: AdminWorld, { start, graph, files, apply }: CommitRequest): Promise<Committed> {
+export async function commitOfJob(
+  world: AdminWorld,
+  { start, graph, files, apply }: CommitRequest,
+): Promise<Committed> {
   const { keeper, head } = await findHead(world)
   if (head === undefined) return { outcome: 'none' }
   const { unconfirmed } = head

@@ -117,9 +117,7 @@ export interface Subject {
   readonly killedAfter: (writes: number) => { readonly world: AdminWorld; readonly killed: Promise<'killed'> }
 }
 
-export async function subjectOf(
-  options: { readonly begun?: boolean; readonly start?: number } = {},
-): Promise<Subject> {
+export async function subjectOf(options: { readonly begun?: boolean; readonly start?: number } = {}): Promise<Subject> {
   const environment = manualEnvironment()
   const objects = new MemoryObjectStore()
   const heads = new MemoryHeadStore()

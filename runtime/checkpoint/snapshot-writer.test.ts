@@ -95,6 +95,39 @@ describe('larger state', () => {
     expect(store.size).toBe(2)
   })
 
+  it('may be changed as soon as it was handed over, whatever size an object grows to', async () => {
+    const { environment, uploader, downloader } = place()
+    const lengths = [2_000, 20_000, 500_000, 1_500_000, 7_000_000, 1_100, OBJECT_BYTES_MAX, 3_000_000]
+    const shared = new Uint8Array(OBJECT_BYTES_MAX)
+    for (const checkpoint of [1, 2, 3]) {
+      const writes = lengths.map((length, index) => {
+        const bytes = shared.subarray(0, length)
+        bytes.set(filled(length, index * checkpoint))
+        const write = uploader.write(checkpointId(checkpoint), bytes)
+        bytes.fill(255)
+        return write
+      })
+      await environment.clock.advanceSettled(OBJECT_OPEN_MS)
+      const read = await Promise.all((await Promise.all(writes)).map((handle) => downloader.read(handle)))
+      for (const [index, bytes] of read.entries())
+        expect(Buffer.compare(bytes, filled(lengths[index]!, index * checkpoint)), `${lengths[index]}`).toBe(0)
+    }
+  })
+
+  it('is put together in memory that is used again once the store is done with it', async () => {
+    const { store, uploader } = place()
+    const create = store.create.bind(store)
+    const seen: ArrayBufferLike[] = []
+    store.create = (key, bytes) => {
+      seen.push(bytes.buffer)
+      return create(key, bytes)
+    }
+    for (let id = 1; id <= 5; id++) await uploader.write(checkpointId(id), filled(OBJECT_BYTES_MAX))
+    expect(new Set(seen).size).toBe(1)
+    await Promise.all([6, 7, 8].map((id) => uploader.write(checkpointId(id), filled(OBJECT_BYTES_MAX))))
+    expect(new Set(seen).size).toBe(3)
+  })
+
   it('of different snapshots never shares an object, and lies in the folder of its snapshot', async () => {
     const { environment, store, uploader } = place()
     const writes = [
@@ -141,6 +174,20 @@ describe('an upload that fails', () => {
     const again = uploader.write(seven, filled(2000))
     await environment.clock.advanceSettled(OBJECT_OPEN_MS)
     expect((await again).kind).toBe('object')
+  })
+
+  it('leaves its memory alone: the bytes may still be on their way', async () => {
+    const { store, uploader } = place()
+    const create = store.create.bind(store)
+    let failed: Uint8Array | undefined
+    store.create = async (_, bytes) => {
+      failed = bytes
+      throw new Error('no answer')
+    }
+    await expect(uploader.write(seven, filled(OBJECT_BYTES_MAX, 1))).rejects.toThrow('no answer')
+    store.create = create
+    await uploader.write(checkpointId(8), filled(OBJECT_BYTES_MAX, 2))
+    expect(Buffer.compare(failed!, filled(OBJECT_BYTES_MAX, 1))).toBe(0)
   })
 
   it('by taking too long fails at its deadline and makes room for the next', async () => {

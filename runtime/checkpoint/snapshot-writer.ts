@@ -10,13 +10,19 @@ import { releaseBytes } from '../record/bytes.ts'
 import type { ObjectKey, ObjectStore } from '../storage/contract.ts'
 import { storageError } from '../storage/errors.ts'
 import { snapshotDataKey } from '../storage/paths.ts'
+import { COPIED_BYTES_MAX } from './contract.ts'
 import type { SnapshotWriter, StateHandle } from './contract.ts'
 import { snapshotError } from './snapshot-errors.ts'
 
 /** An object is closed this long after its first bytes … */
 export const OBJECT_OPEN_MS = 50
 /** … or as soon as it has this many. Larger state gets an object of its own. */
-export const OBJECT_BYTES_MAX = 8 * 1024 * 1024
+export const OBJECT_BYTES_MAX = COPIED_BYTES_MAX
+/** A shared object grows by doubling up to here, and then gets a buffer for the largest. */
+const GROWN_BYTES_MAX = 1024 * 1024
+const GROWN_BYTES_FIRST = 16 * 1024
+/** Buffers for the largest object that are kept for the next ones: one is filled while others are uploaded. */
+const BUFFERS_KEPT = 3
 /** State up to here may be inlined: below, a request to the store costs more than the bytes. */
 const INLINE_BYTES_MAX = 1024
 /** Base64 characters inlined in one snapshot by all its writers together: leaves a quarter of the manifest's 1 MiB for the rest. */
@@ -37,7 +43,8 @@ export interface SnapshotUploaderOptions {
 
 /**
  * One per slot, shared by its subtasks. `write` is for checkpoints; `ofKind('savepoint')` writes into a savepoint's own folder, so that
- * it can be copied. Bytes are taken as they are: the caller must not change them afterwards. A store error (MR-S…), or MR-C53 after
+ * it can be copied. Large objects are put together in memory that is used again: what is asked for and given back with each one counts
+ * as pressure, for which V8 marks the whole heap. A store error (MR-S…), or MR-C53 after
  * the deadline, rejects exactly the writes that share the object.
  */
 export class SnapshotUploader implements SnapshotWriter {
@@ -47,6 +54,8 @@ export class SnapshotUploader implements SnapshotWriter {
   readonly #inlined = new Map<string, number>()
   readonly #open = new Map<string, OpenObject>()
   readonly #closed: OpenObject[] = []
+  /** Of OBJECT_BYTES_MAX each. */
+  readonly #buffers: Uint8Array[] = []
   #uploading = 0
 
   constructor(options: SnapshotUploaderOptions) {
@@ -68,7 +77,7 @@ export class SnapshotUploader implements SnapshotWriter {
     if (this.#mayInline(checkpoint, bytes.length))
       return { kind: 'inline', base64: Buffer.from(bytes).toString('base64'), crc }
     return new Promise((resolve, reject) => {
-      this.#append({ kind, checkpoint }, { bytes, crc, resolve, reject })
+      this.#append({ kind, checkpoint }, bytes, { length: bytes.length, crc, resolve, reject })
     })
   }
 
@@ -86,10 +95,14 @@ export class SnapshotUploader implements SnapshotWriter {
     return true
   }
 
-  #append(snapshot: { readonly kind: SnapshotKind; readonly checkpoint: CheckpointId }, write: WaitingWrite): void {
+  #append(
+    snapshot: { readonly kind: SnapshotKind; readonly checkpoint: CheckpointId },
+    bytes: Uint8Array,
+    write: WaitingWrite,
+  ): void {
     const name = `${snapshot.kind} ${snapshot.checkpoint}`
     let object = this.#open.get(name)
-    if (object !== undefined && object.byteCount + write.bytes.length > OBJECT_BYTES_MAX) {
+    if (object !== undefined && object.byteCount + bytes.length > OBJECT_BYTES_MAX) {
       this.#close(name, object)
       object = undefined
     }
@@ -97,6 +110,7 @@ export class SnapshotUploader implements SnapshotWriter {
       const opened: OpenObject = {
         ...snapshot,
         writes: [],
+        buffer: emptyBuffer,
         byteCount: 0,
         timer: this.#environment.clock.timer(OBJECT_OPEN_MS, () => this.#close(name, opened)),
       }
@@ -104,8 +118,31 @@ export class SnapshotUploader implements SnapshotWriter {
       this.#open.set(name, object)
     }
     object.writes.push(write)
-    object.byteCount += write.bytes.length
+    if (bytes.length > COPIED_BYTES_MAX) object.buffer = bytes
+    else {
+      this.#makeRoom(object, object.byteCount + bytes.length)
+      object.buffer.set(bytes, object.byteCount)
+    }
+    object.byteCount += bytes.length
     if (object.byteCount >= OBJECT_BYTES_MAX) this.#close(name, object)
+  }
+
+  #makeRoom(object: OpenObject, byteCount: number): void {
+    const { buffer } = object
+    if (byteCount <= buffer.length) return
+    let length = GROWN_BYTES_FIRST
+    while (length < byteCount && length < GROWN_BYTES_MAX) length *= 2
+    object.buffer =
+      byteCount > length ? (this.#buffers.pop() ?? new Uint8Array(OBJECT_BYTES_MAX)) : new Uint8Array(length)
+    object.buffer.set(buffer.subarray(0, object.byteCount))
+    if (buffer !== emptyBuffer) releaseBytes(buffer)
+  }
+
+  /** Its bytes are durable, and nobody looks at them any more. */
+  #giveBack({ buffer, byteCount }: OpenObject): void {
+    if (byteCount > COPIED_BYTES_MAX) return
+    if (buffer.length === OBJECT_BYTES_MAX && this.#buffers.length < BUFFERS_KEPT) this.#buffers.push(buffer)
+    else releaseBytes(buffer)
   }
 
   #close(name: string, object: OpenObject): void {
@@ -130,13 +167,12 @@ export class SnapshotUploader implements SnapshotWriter {
   async #upload(object: OpenObject): Promise<void> {
     try {
       const key = snapshotDataKey(object.checkpoint, object.kind, this.#environment.random.id())
-      const whole = concatenated(object)
-      await this.#create(key, whole)
-      if (object.writes.length > 1) releaseBytes(whole)
+      await this.#create(key, object.buffer.subarray(0, object.byteCount))
+      this.#giveBack(object)
       let offset = 0
-      for (const write of object.writes) {
-        write.resolve({ kind: 'object', object: key, offset, length: write.bytes.length, crc: write.crc })
-        offset += write.bytes.length
+      for (const { length, crc, resolve } of object.writes) {
+        resolve({ kind: 'object', object: key, offset, length, crc })
+        offset += length
       }
     } catch (error) {
       for (const write of object.writes) write.reject(error)
@@ -153,27 +189,20 @@ export class SnapshotUploader implements SnapshotWriter {
 }
 
 interface WaitingWrite {
-  readonly bytes: Uint8Array
+  readonly length: number
   readonly crc: number
   readonly resolve: (handle: StateHandle) => void
   readonly reject: (error: unknown) => void
 }
 
+const emptyBuffer = new Uint8Array(0)
+
 interface OpenObject {
   readonly kind: SnapshotKind
   readonly checkpoint: CheckpointId
   readonly writes: WaitingWrite[]
+  /** The object's bytes, and room for more; above COPIED_BYTES_MAX it is the caller's. */
+  buffer: Uint8Array
   byteCount: number
   readonly timer: Timer
-}
-
-function concatenated(object: OpenObject): Uint8Array {
-  if (object.writes.length === 1) return object.writes[0]!.bytes
-  const bytes = new Uint8Array(object.byteCount)
-  let offset = 0
-  for (const write of object.writes) {
-    bytes.set(write.bytes, offset)
-    offset += write.bytes.length
-  }
-  return bytes
 }

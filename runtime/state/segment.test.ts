@@ -16,7 +16,8 @@ import {
 import type { KeyedStateBackend } from './contract.ts'
 import { aggregatingState, listState, mapState, reducingState, valueState } from './descriptors.ts'
 import { createHeapBackend } from './heap/backend.ts'
-import { BlockWriter, openBlock, PieceWriters } from './segment.ts'
+import { BlockMemory } from './block-memory.ts'
+import { BlockWriter, openBlock } from './segment.ts'
 
 const golden = {
   1: new URL('testdata/segment-1.json', import.meta.url),
@@ -147,7 +148,7 @@ describe('the segment format', () => {
   })
 
   it('lays out a block as its header comment says', async () => {
-    const writer = new BlockWriter({ keyGroup: keyGroup(5), watermark: -2 }, new PieceWriters())
+    const writer = new BlockWriter({ keyGroup: keyGroup(5), watermark: -2 }, new BlockMemory())
     writer.beginSection(0)
     writer.endSection()
     writer.beginSection(1)
@@ -170,12 +171,12 @@ describe('the segment format', () => {
     expect(block.length).toBe(22 + 14 + 4 + 3)
   })
 
-  it('has the same bytes in writers that were used before, whether entries come one by one or in writers of their own', async () => {
-    const writers = new PieceWriters()
+  it('has the same bytes in memory that was used before, whether entries come one by one or in writers of their own', async () => {
+    const memory = new BlockMemory()
     const text = (index: number): string => `${index}`.repeat(50)
     const count = 20_000
     const written = async (ownEvery: number): Promise<Uint8Array> => {
-      const block = new BlockWriter({ keyGroup: keyGroup(5), watermark: 9 }, writers)
+      const block = new BlockWriter({ keyGroup: keyGroup(5), watermark: 9 }, memory)
       block.beginSection(0)
       for (let index = 0; index < count; index++) {
         if (index % ownEvery === 0) {
@@ -188,7 +189,7 @@ describe('the segment format', () => {
         }
       }
       block.endSection()
-      return (await block.finish(pace))!
+      return (await block.finish(pace))!.slice()
     }
     const first = await written(Number.POSITIVE_INFINITY)
     const reader = createReader(first, 22 + 14 + 4)
@@ -196,7 +197,7 @@ describe('the segment format', () => {
     expect(reader.position).toBe(first.length)
     for (const ownEvery of [Number.POSITIVE_INFINITY, 1000, 7])
       expect(Buffer.compare(await written(ownEvery), first)).toBe(0)
-    writers.close()
+    memory.close()
     expect(Buffer.compare(await written(1000), first)).toBe(0)
   })
 
@@ -220,7 +221,7 @@ describe('the segment format', () => {
   })
 
   it('refuses a block of another key group, of another watermark, and one that is cut short', async () => {
-    const writer = new BlockWriter({ keyGroup: keyGroup(5), watermark: 9 }, new PieceWriters())
+    const writer = new BlockWriter({ keyGroup: keyGroup(5), watermark: 9 }, new BlockMemory())
     writer.beginSection(0)
     writer.addWritten(1, Uint8Array.of(1, 2))
     writer.endSection()

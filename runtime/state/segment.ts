@@ -18,9 +18,11 @@ import { crc32 } from 'node:zlib'
 import { invariant } from '../base/errors.ts'
 import type { KeyGroup } from '../base/ids.ts'
 import type { KeyedStateDescription } from '../checkpoint/contract.ts'
-import { createReader, createWriter, releaseBytes } from '../record/bytes.ts'
+import { createReader } from '../record/bytes.ts'
 import type { BinaryWriter } from '../record/bytes.ts'
 import type { ByteWriter } from '../record/contract.ts'
+import { PIECE_BYTES } from './block-memory.ts'
+import type { BlockMemory } from './block-memory.ts'
 import { stateError } from './errors.ts'
 
 /** The number in KeyedSnapshot.format. */
@@ -36,41 +38,6 @@ const COMPLETE = 1
 const HEADER_BYTES = 22
 const SECTION_BYTES = 14
 const CRC_BYTES = 4
-/** Entries are collected in pieces of this size: growing one large buffer would copy all of it in one go, longer than a slice. */
-const PIECE_BYTES = 256 * 1024
-/** Of a new writer: most blocks are small. */
-const WRITER_BYTES_FIRST = 4096
-/** Writers kept for the next pieces. */
-const WRITERS_KEPT = 16
-/** One that grew beyond this for a single entry is not kept. */
-const WRITER_KEPT_BYTES_MAX = 4 * PIECE_BYTES
-
-/**
- * Writers that the pieces of one block after the other lie in. Memory that is asked for and given back with each piece counts as
- * pressure, for which V8 marks the whole heap; what is used again does not.
- */
-export class PieceWriters {
-  readonly #free: BinaryWriter[] = []
-
-  take(): BinaryWriter {
-    return this.#free.pop() ?? createWriter(WRITER_BYTES_FIRST)
-  }
-
-  /** Nobody looks at its bytes any more. */
-  giveBack(writer: BinaryWriter): void {
-    if (this.#free.length === WRITERS_KEPT || writer.bytes.length > WRITER_KEPT_BYTES_MAX) releaseBytes(writer.bytes)
-    else {
-      writer.reset()
-      this.#free.push(writer)
-    }
-  }
-
-  /** None is used any more. */
-  close(): void {
-    for (const writer of this.#free.splice(0)) releaseBytes(writer.bytes)
-  }
-}
-
 /** Lets a long write give up its turn between two pieces. */
 export interface Pace {
   shouldYield(): boolean
@@ -97,15 +64,15 @@ export class BlockWriter {
   readonly #header: { readonly keyGroup: KeyGroup; readonly watermark: number }
   readonly #sections: WrittenSection[] = []
   readonly #pieces: Piece[] = []
-  readonly #writers: PieceWriters
+  readonly #memory: BlockMemory
   #current: BinaryWriter
   #open: WrittenSection | undefined
 
-  /** `writers` are used again from block to block. */
-  constructor(header: { readonly keyGroup: KeyGroup; readonly watermark: number }, writers: PieceWriters) {
+  /** `memory` is used again from block to block. */
+  constructor(header: { readonly keyGroup: KeyGroup; readonly watermark: number }, memory: BlockMemory) {
     this.#header = header
-    this.#writers = writers
-    this.#current = writers.take()
+    this.#memory = memory
+    this.#current = memory.takeWriter()
     this.entries = this.#current
   }
 
@@ -139,25 +106,28 @@ export class BlockWriter {
     if (section.count > 0) this.#sections.push(section)
   }
 
-  /** The finished block; undefined when nothing was written. To be called once, and then nothing else. */
+  /**
+   * The finished block; undefined when nothing was written. To be called once, and then nothing else. Up to COPIED_BYTES_MAX its bytes are
+   * the memory's, and stay as they are until the next block is finished.
+   */
   async finish(pace: Pace): Promise<Uint8Array | undefined> {
     try {
       if (this.#sections.length === 0) return undefined
       const table = this.#writeTable()
       let length = table.length
       for (const { bytes } of this.#pieces) length += bytes.length
-      const block = new Uint8Array(length)
+      const block = this.#memory.roomFor(length)
       block.set(table)
       let offset = table.length
       for (const { bytes, writer } of this.#pieces) {
         block.set(bytes, offset)
         offset += bytes.length
-        if (writer !== undefined) this.#writers.giveBack(writer)
+        if (writer !== undefined) this.#memory.giveBack(writer)
         if (pace.shouldYield()) await pace.pause()
       }
       return block
     } finally {
-      this.#writers.giveBack(this.#current)
+      this.#memory.giveBack(this.#current)
     }
   }
 
@@ -165,7 +135,7 @@ export class BlockWriter {
     const writer = this.#current
     if (writer.position === 0) return
     this.#addPiece({ bytes: writer.bytes.subarray(0, writer.position), writer })
-    this.#current = this.#writers.take()
+    this.#current = this.#memory.takeWriter()
     this.entries = this.#current
   }
 

@@ -108,12 +108,12 @@ describe('a heap snapshot', () => {
     let underWay = 0
     let most = 0
     const slow = {
-      write: async (_: number, bytes: Uint8Array): Promise<StateHandle> => {
-        underWay += bytes.length
+      write: async (_: number, { length }: Uint8Array): Promise<StateHandle> => {
+        underWay += length
         most = Math.max(most, underWay)
         await new Promise((resolve) => setTimeout(resolve, 2))
-        underWay -= bytes.length
-        return { kind: 'object', object: 'o', offset: 0, length: bytes.length, crc: 0 }
+        underWay -= length
+        return { kind: 'object', object: 'o', offset: 0, length, crc: 0 }
       },
     }
     await backend.snapshot(

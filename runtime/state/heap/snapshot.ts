@@ -2,6 +2,7 @@
 
 import { keyGroup } from '../../base/ids.ts'
 import type { CheckpointId, KeyGroup } from '../../base/ids.ts'
+import { COPIED_BYTES_MAX } from '../../checkpoint/contract.ts'
 import type {
   KeyedSnapshot,
   KeyedStateDescription,
@@ -12,7 +13,8 @@ import type {
 import { releaseBytes } from '../../record/bytes.ts'
 import type { Slices } from '../contract.ts'
 import { stateError } from '../errors.ts'
-import { BlockWriter, PieceWriters, SEGMENT_VERSION } from '../segment.ts'
+import { BlockMemory } from '../block-memory.ts'
+import { BlockWriter, SEGMENT_VERSION } from '../segment.ts'
 import type { Pace } from '../segment.ts'
 
 /** Blocks handed to the writer and not yet durable, at most: what a snapshot adds to memory besides the block being written. */
@@ -78,13 +80,13 @@ interface Run {
 async function writeAll(run: Run): Promise<KeyedSnapshot> {
   const { frozen, slices } = run
   const pace: Pace = { shouldYield: slices.shouldYield, pause: () => nextSlice(run) }
-  const pieces = new PieceWriters()
+  const memory = new BlockMemory()
   const handles: ((() => Promise<StateHandle>) | undefined)[] = []
   await pace.pause()
   for (let group = 0; group < frozen.watermarks.length; group++) {
     const block = new BlockWriter(
       { keyGroup: keyGroup(frozen.first + group), watermark: frozen.watermarks[group]! },
-      pieces,
+      memory,
     )
     for (const [index, state] of frozen.states.entries()) {
       block.beginSection(index)
@@ -98,7 +100,7 @@ async function writeAll(run: Run): Promise<KeyedSnapshot> {
     throwIfAborted(run)
     if (slices.shouldYield()) await pace.pause()
   }
-  pieces.close()
+  memory.close()
   // Nothing is left to be saved; what follows waits for the store alone.
   frozen.thaw()
   const groups: KeyGroupHandle[] = []
@@ -124,9 +126,10 @@ function throwIfAborted(run: Run): void {
 /** Gives a block to the writer, and waits only while too many bytes are under way. */
 async function hand(run: Run, bytes: Uint8Array): Promise<() => Promise<StateHandle>> {
   const handle = run.writer.write(run.id, bytes)
-  // Awaited below or at the end; until then a failure must not count as nobody's. After one the bytes may still be on their way.
+  const isOurs = bytes.length > COPIED_BYTES_MAX
+  // Awaited below or at the end; until then a failure must not count as nobody's.
   handle.then(
-    () => releaseBytes(bytes),
+    () => isOurs && releaseBytes(bytes),
     () => {},
   )
   run.inFlight.push({ bytes: bytes.length, handle })

@@ -9,8 +9,11 @@ import { stateError } from '../errors.ts'
 import { entryOperation } from '../segment.ts'
 import type { BlockWriter, Pace } from '../segment.ts'
 
-/** How often a walk asks whether its slice is over: each so many entries, also inside one large key group. */
-export const ENTRIES_BETWEEN_CHECKS = 32
+/**
+ * How often a walk asks whether its slice is over: each so many entries, also inside one large key group. The budget looks at the clock
+ * only when it was asked some times, so that a slice overruns by a hundred entries or so.
+ */
+export const ENTRIES_BETWEEN_CHECKS = 4
 
 /** Puts entries read from a section into one group. */
 export type EntryLoader = (group: number, reader: ByteReader, count: number) => void
@@ -60,8 +63,9 @@ export function loaderBy<Decode>(
   return { load: (group, reader, count) => load(group, reader, count, values.decode) }
 }
 
-/** Of a writer of saved entries: it is not made to grow far, since what it grows out of is garbage outside of V8's heap. */
-const SAVED_PIECE_BYTES = 64 * 1024
+/** Of writers of saved entries. They are not made to grow: what one grows out of is garbage outside of V8's heap. */
+const SAVED_BYTES_FIRST = 1024
+const SAVED_BYTES_MAX = 128 * 1024
 
 interface SavedGroup {
   readonly full: BinaryWriter[]
@@ -77,11 +81,14 @@ export class SavedEntries {
   next(group: number): ByteWriter {
     let saved = this.groups.get(group)
     if (saved === undefined) {
-      saved = { full: [], writer: createWriter(), count: 0 }
+      saved = { full: [], writer: createWriter(SAVED_BYTES_FIRST), count: 0 }
       this.groups.set(group, saved)
-    } else if (saved.writer.position >= SAVED_PIECE_BYTES) {
-      saved.full.push(saved.writer)
-      saved.writer = createWriter(SAVED_PIECE_BYTES * 2)
+    } else {
+      const { position, bytes } = saved.writer
+      if (position * 4 >= bytes.length * 3) {
+        saved.full.push(saved.writer)
+        saved.writer = createWriter(Math.min(bytes.length * 2, SAVED_BYTES_MAX))
+      }
     }
     saved.count++
     return saved.writer
