@@ -25,6 +25,8 @@ export default defineConfig({
           testTimeout: 20_000,
           hookTimeout: 20_000,
           maxWorkers: '100%',
+          // Nothing here changes what its process has in common: loading the code anew for each file took half of the time.
+          isolate: false,
         },
       },
       {

@@ -21,7 +21,16 @@ const restorePoint = z
   .describe('Where the next start begins, as HEAD said it.')
 
 const condition = z.strictObject({
-  type: z.enum(['Ready', 'Progressing', 'CheckpointHealthy', 'Degraded', 'UpgradeBlocked', 'Reconciling', 'Stalled']),
+  type: z.enum([
+    'Ready',
+    'Progressing',
+    'CheckpointHealthy',
+    'Degraded',
+    'UpgradeBlocked',
+    'Reconciling',
+    'Stalled',
+    'Isolated',
+  ]),
   status: z.enum(['True', 'False', 'Unknown']),
   reason: text,
   message: text.describe('First cause and remedy.'),

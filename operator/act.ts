@@ -9,7 +9,7 @@ import type { Events } from './events.ts'
 import { KubeError } from './kubernetes/contract.ts'
 import { types } from './kubernetes/types.ts'
 import type { SeenJob, SeenSavepoint } from './observe.ts'
-import { sharesNats } from './resources/cluster-facts.ts'
+import { natsSharing } from './resources/cluster-facts.ts'
 import { disposalPod } from './resources/disposal-pod.ts'
 import type { OwnerJob } from './resources/objects.ts'
 import { shortPod } from './resources/short-pod.ts'
@@ -46,7 +46,8 @@ async function carryOut(context: ActContext, seen: SeenJob, action: Action): Pro
       return writer.finalizer(object.metadata.uid === owner.uid ? object : seen.object, false)
     case 'storeRevision':
       await storeRevision(children, observed, action)
-      if (sharesNats(action.revision.spec, context.config)) await events.tell(object, sharedNats(action.revision.name))
+      if (natsSharing(action.revision.spec, context.config) === 'shared')
+        await events.tell(object, sharedNats(action.revision.name))
       return
     case 'deleteRevision':
       return deleteRevision(children, action.revision)

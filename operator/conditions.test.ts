@@ -41,10 +41,20 @@ describe('the conditions of a running job', () => {
     UpgradeBlocked: 'False NotBlocked',
     Reconciling: 'False Settled',
     Stalled: 'False NotStalled',
+    Isolated: 'True OwnNatsUser',
   }
 
   it('say that all is well', () => {
     expect(conditions(world.observe(), status)).toEqual(calm)
+  })
+
+  it.each([
+    ['own', 'True OwnNatsUser'],
+    ['shared', 'False SharedNatsCredentials'],
+    ['unknown', 'Unknown NatsCredentialsOfSpec'],
+    [undefined, 'Unknown NotStarted'],
+  ] as const)('say whether others have its credentials for NATS: %s', (natsSharing, expected) => {
+    expect(conditions({ ...world.observe(), natsSharing }, status)).toEqual({ ...calm, Isolated: expected })
   })
 
   it.each<[string, Partial<CoordinatorFact>, Partial<typeof calm>]>([

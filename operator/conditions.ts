@@ -31,6 +31,7 @@ export function conditionsOf(observed: Observed, status: StreamJobStatus): reado
     UpgradeBlocked: blocked ?? isNot('NotBlocked', 'No change of the spec waits.'),
     Reconciling: reconcilingWord(observed, status, stalled !== undefined),
     Stalled: stalled ?? isNot('NotStalled', 'Nothing stands in the way.'),
+    Isolated: isolatedWord(observed),
   }
   return Object.entries(words).map(([type, word]) => conditionOf(observed, status, type as ConditionType, word))
 }
@@ -82,6 +83,24 @@ function readyWord(observed: Observed, status: StreamJobStatus): Word {
       return isNot('Ended', `Start ${start} has ended (${own.end}).`)
     default:
       return own.state satisfies never
+  }
+}
+
+function isolatedWord({ natsSharing }: Observed): Word {
+  switch (natsSharing) {
+    case 'own':
+      return is('OwnNatsUser', 'Its user of NATS may publish and subscribe to its own subjects only.')
+    case 'shared':
+      return isNot(
+        'SharedNatsCredentials',
+        'It has no credentials for NATS of its own: jobs that share them can read and disturb each other. Give the chart a natsSigningKey, or the spec nats.credentialsSecret.',
+      )
+    case 'unknown':
+      return unknown('NatsCredentialsOfSpec', 'What spec.nats.credentialsSecret permits is known to who made it.')
+    case undefined:
+      return unknown('NotStarted', 'No revision of the job has been made.')
+    default:
+      return natsSharing satisfies never
   }
 }
 

@@ -15,8 +15,8 @@ export const STATUS_VERSION = 1
 /** Ours, on StreamJobs: closing HEAD is work that garbage collection cannot do. On Savepoints: taking the files away is. */
 export const FINALIZER = 'millrace.dev/operator'
 
-/** In keys and texts of a rendering it stands for the number of the start; no name of Kubernetes can hold it. */
-export const START_IN_RENDERING = '{start}'
+/** In keys and texts of a rendering it stands for the number of the start; no name of Kubernetes can hold it, and no podTemplate means it. */
+export const START_IN_RENDERING = '{mr:start}'
 
 export type EffectiveSpec = StreamJob['spec']
 
@@ -72,6 +72,7 @@ export type ConditionType =
   | 'UpgradeBlocked'
   | 'Reconciling'
   | 'Stalled'
+  | 'Isolated'
 
 export interface Condition {
   readonly type: ConditionType
@@ -380,6 +381,9 @@ export interface CoordinatorFact extends ServicesFact {
   >
 }
 
+/** Who else has a job's credentials for NATS: nobody, other jobs, or that cannot be told from here. */
+export type NatsSharing = 'own' | 'shared' | 'unknown'
+
 export interface Observed {
   readonly nowMs: number
   /** The StreamJob as the cache has it; its resourceVersion is the precondition of every status write. */
@@ -403,6 +407,8 @@ export interface Observed {
   /** undefined: never written, or emptied. */
   readonly status: StreamJobStatus | undefined
   readonly revisions: readonly Revision[]
+  /** Of the revision that runs, or is the first to; undefined: there is none. */
+  readonly natsSharing: NatsSharing | undefined
   /** By `Kind/name`. */
   readonly children: Readonly<Record<string, ChildFact>>
   readonly pods: readonly PodFact[]

@@ -91,6 +91,7 @@ export class World extends Cluster {
       code: { known: true, value: this.code },
       status: this.status,
       revisions: this.revisions,
+      natsSharing: this.revisions.length === 0 ? undefined : 'own',
       children: Object.fromEntries(this.children),
       pods: this.pods.map(({ fact }) => fact),
       lostWorkers: this.lostWorkers,

@@ -279,6 +279,7 @@ describe('the operator in a world in memory', () => {
     await world.until('it runs', () => world.isSettled('job'))
     const told = () => api.all(types.event).filter((event) => event['reason'] === 'SharedNatsCredentials')
     expect(told()).toHaveLength(1)
+    expect(await world.condition('job', 'Isolated')).toContain('False SharedNatsCredentials')
     await world.edit('job', { program: { args: { rows: 7 } } })
     await world.until('it is upgraded', async () => (await world.status('job'))!.start === 2)
     expect(told()).toHaveLength(2)

@@ -42,7 +42,9 @@ const states: Readonly<Record<string, (job: ScenarioJob) => Promise<void>>> = {
     await job.until('suspended', ({ phase }) => phase === 'SUSPENDED')
   },
   failed: async (job) => {
-    await job.apply({ spec: { program: { args: { url: 'http://ledger:1' } }, restartStrategy: { type: 'none' } } })
+    await job.apply({ spec: { restartStrategy: { type: 'none' } } })
+    await job.running()
+    await job.killPods('worker', 1)
     await job.until('failed', ({ phase }) => phase === 'FAILED')
   },
 }

@@ -1,6 +1,6 @@
 // What a rendering needs to know besides the spec: how pods get their credentials for NATS, and what the chart was told.
 
-import type { EffectiveSpec } from '../contract.ts'
+import type { EffectiveSpec, NatsSharing } from '../contract.ts'
 import type { OperatorConfig } from './operator-config.ts'
 
 /** Whose credentials for NATS a job's pods have. */
@@ -25,12 +25,19 @@ export function clusterFactsOf({ nats }: EffectiveSpec, config: OperatorConfig):
   }
 }
 
-/** Whether others have a job's credentials for NATS, or it has none. Of a Secret that its own spec names that is its user's to know. */
-export function sharesNats(spec: EffectiveSpec, config: OperatorConfig): boolean {
+/** Whether others have a job's credentials for NATS, or it has none. Of a Secret that its own spec names only its user can know. */
+export function natsSharing(spec: EffectiveSpec, config: OperatorConfig): NatsSharing {
   const { natsCredentials } = clusterFactsOf(spec, config)
-  const isOfChart =
-    natsCredentials.kind === 'secret' && natsCredentials.name === config.defaults.nats?.credentialsSecret
-  return natsCredentials.kind === 'none' || isOfChart
+  switch (natsCredentials.kind) {
+    case 'of the job':
+      return 'own'
+    case 'none':
+      return 'shared'
+    case 'secret':
+      return natsCredentials.name === config.defaults.nats?.credentialsSecret ? 'shared' : 'unknown'
+    default:
+      return natsCredentials satisfies never
+  }
 }
 
 /** Credentials that the operator makes are for its own server and go to no other address. */
