@@ -146,9 +146,4 @@ export class KubeError extends Error {
   get invalid(): boolean {
     return this.status === 422
   }
-
-  /** The version that was asked from is not kept any more. */
-  get expired(): boolean {
-    return this.status === 410
-  }
 }

@@ -145,6 +145,30 @@ describe('a cache of the API server (kubernetes.md rule 10)', () => {
     expect(lists()).toBe(tries + 1)
   })
 
+  it('waits longer each time while every list is refused, though it is asked for one second alone (429)', async () => {
+    const { watches, fail, settle, pass, lists } = subject()
+    await settle()
+    fail(new KubeError(429, 'TooManyRequests', 'slow down', 1_000))
+    watches[0]!.end.reject(new Error('reset'))
+    await settle()
+    await pass(60_000)
+    expect(lists()).toBeGreaterThan(4)
+    expect(lists()).toBeLessThan(15)
+  })
+
+  it('waits longer each time while the version of every list is gone at once (410)', async () => {
+    const { watches, settle, pass, lists } = subject()
+    await settle()
+    const expired = new KubeError(410, 'Expired', 'too old')
+    for (let second = 0; second < 60; second++) {
+      watches.at(-1)!.end.reject(expired)
+      await settle()
+      await pass(1_000)
+    }
+    expect(lists()).toBeGreaterThan(4)
+    expect(lists()).toBeLessThan(15)
+  })
+
   it('does not let an old version replace a newer one of its own writing (O2), nor a namesake be deleted for another (O1)', async () => {
     const { informer, watches, settle } = subject()
     await settle()

@@ -108,8 +108,9 @@ export class Informer {
         await this.#watchFrom(resourceVersion)
       } catch (error) {
         if (this.#closed) return
-        const asked = error instanceof KubeError ? error.retryAfterMs : undefined
-        const pauseMs = asked ?? this.#backOffMs * (0.5 + this.#options.random.next())
+        // Never shorter than the back-off: who is asked again after a second, again and again, is no better off (429).
+        const askedMs = error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0
+        const pauseMs = Math.max(askedMs, this.#backOffMs * (0.5 + this.#options.random.next()))
         this.#backOffMs = Math.min(backOffMsMax, this.#backOffMs * 2)
         this.#options.log('warn', 'a cache lost its source and begins again', {
           type: this.#options.type.kind,
@@ -140,7 +141,7 @@ export class Informer {
     return resourceVersion
   }
 
-  /** Resolves when it is time to list again; rejects when something broke. */
+  /** Resolves when it is time to list again; rejects when something broke, or the version is gone (410): a list tells what was missed. */
   async #watchFrom(first: string): Promise<void> {
     const { client, type, clock, namespace, labelSelector, metadataOnly } = this.#options
     let resourceVersion = first
@@ -160,14 +161,7 @@ export class Informer {
       )
       this.#watching = watching
       const begunMs = clock.nowMs()
-      try {
-        await watching.ended
-      } catch (error) {
-        // The version is gone: a list tells what was missed. With a jitter, as all caches may lose theirs at once.
-        if (!(error instanceof KubeError && error.expired)) throw error
-        await this.#pause(this.#options.random.next() * 1_000)
-        return
-      }
+      await watching.ended
       if (!this.#closed && clock.nowMs() - begunMs < watchMsMin) await this.#pause(watchMsMin)
     }
   }

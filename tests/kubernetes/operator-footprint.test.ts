@@ -17,7 +17,7 @@ const memoryBytesMax = 256 * 1024 * 1024
 
 let operator: OperatorProcess
 beforeAll(async () => {
-  operator = await startOperatorProcess(heapFlags)
+  operator = await startOperatorProcess({ nodeFlags: heapFlags })
 }, 1_500_000)
 afterAll(() => operator?.stop())
 

@@ -35,10 +35,21 @@ export interface OperatorProcess {
   stop(): Promise<void>
 }
 
-/** Resolves once it is ready. `nodeFlags`: of Node's command line. */
-export async function startOperatorProcess(nodeFlags: readonly string[] = []): Promise<OperatorProcess> {
+export interface OperatorProcessOptions {
+  /** Of Node's command line. */
+  readonly nodeFlags?: readonly string[]
+  /** Where it meets the API server; default: at the server itself. */
+  readonly through?: (server: ApiServer) => Promise<Pick<ApiServer, 'port' | 'ca'>>
+}
+
+/** Resolves once it is ready. */
+export async function startOperatorProcess({
+  nodeFlags = [],
+  through = (server) => Promise.resolve(server),
+}: OperatorProcessOptions = {}): Promise<OperatorProcess> {
   const folder = await mkdtemp(join(tmpdir(), 'millrace-operator-'))
   const server = await startApiServer()
+  const met = await through(server)
   await prepare(server)
   const client = new ApiClient({ connection: connectApi({ kubeconfig: server.kubeconfig }), fieldManager: 'test' })
   const account = { namespace: jobsNamespace, name: 'default' }
@@ -54,7 +65,7 @@ export async function startOperatorProcess(nodeFlags: readonly string[] = []): P
   const coordinators = await serveCoordinators(world.coordinators, client)
   // As Kubernetes mounts it into a pod.
   await writeFile(join(folder, 'token'), await server.accountToken(ownNamespace, 'operator'))
-  await writeFile(join(folder, 'ca.crt'), server.ca)
+  await writeFile(join(folder, 'ca.crt'), met.ca)
   await writeFile(join(folder, 'namespace'), ownNamespace)
   const config = join(folder, 'config.yaml')
   const natsAccess = { kind: 'own server', keysSecret: 'nats-keys', configSecret: 'nats-accounts' }
@@ -66,7 +77,7 @@ export async function startOperatorProcess(nodeFlags: readonly string[] = []): P
     {
       cwd: repository,
       stdio: ['ignore', 'ignore', 'pipe'],
-      env: { ...env, KUBERNETES_SERVICE_HOST: '127.0.0.1', KUBERNETES_SERVICE_PORT: String(server.port) },
+      env: { ...env, KUBERNETES_SERVICE_HOST: '127.0.0.1', KUBERNETES_SERVICE_PORT: String(met.port) },
     },
   )
   let log = ''
