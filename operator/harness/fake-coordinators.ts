@@ -271,7 +271,7 @@ export class FakeCoordinators {
           this.preflight === 'yes' ? 0 : this.preflight === 'no' ? 3 : 4,
         )
       case 'admin-close':
-        if (head !== undefined && head.end === 'none') head.end = 'suspended'
+        if (head !== undefined) head.end = endOfClosing(pod, head)
         return said({
           command: 'close',
           outcome: head === undefined ? 'none' : 'done',
@@ -291,6 +291,13 @@ export class FakeCoordinators {
         })
     }
   }
+}
+
+/** As `millrace admin close` does it: the end of a deleted job is written over any other. */
+function endOfClosing(pod: KubeObject, { end }: FakeHead): FakeHead['end'] {
+  const { containers } = pod['spec'] as { readonly containers: readonly { readonly args?: readonly string[] }[] }
+  if (containers.some(({ args = [] }) => args.includes('--deleted'))) return 'cancelled'
+  return end === 'none' ? 'suspended' : end
 }
 
 function isRunning(pod: KubeObject, component: string): boolean {
