@@ -295,8 +295,8 @@ export class FakeCoordinators {
 
 /** As `millrace admin close` does it: the end of a deleted job is written over any other. */
 function endOfClosing(pod: KubeObject, { end }: FakeHead): FakeHead['end'] {
-  const { containers } = pod['spec'] as { readonly containers: readonly { readonly args?: readonly string[] }[] }
-  if (containers.some(({ args = [] }) => args.includes('--deleted'))) return 'cancelled'
+  const { containers } = pod['spec'] as { readonly containers: readonly { readonly command?: readonly string[] }[] }
+  if (containers.some(({ command = [] }) => command.includes('--deleted'))) return 'cancelled'
   return end === 'none' ? 'suspended' : end
 }
 
