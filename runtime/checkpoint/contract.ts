@@ -97,7 +97,7 @@ export const COPIED_BYTES_MAX = 8 * 1024 * 1024
 /** Uploads bytes of snapshots; many callers share an object (rule 18). */
 export interface SnapshotWriter {
   /**
-   * Resolves when durable. Small bytes come back inline. Up to COPIED_BYTES_MAX are copied before this returns, and may be used again at
+   * Resolves when durable; rejects with MR-S… of the store or MR-C53 after a deadline. Small bytes come back inline. Up to COPIED_BYTES_MAX are copied before this returns, and may be used again at
    * once; more must not be changed before it has settled, nor after a failure: they may still be on their way.
    */
   write(checkpoint: CheckpointId, bytes: Uint8Array): Promise<StateHandle>

@@ -124,8 +124,48 @@ describe('larger state', () => {
     }
     for (let id = 1; id <= 5; id++) await uploader.write(checkpointId(id), filled(OBJECT_BYTES_MAX))
     expect(new Set(seen).size).toBe(1)
-    await Promise.all([6, 7, 8].map((id) => uploader.write(checkpointId(id), filled(OBJECT_BYTES_MAX))))
-    expect(new Set(seen).size).toBe(3)
+    await Promise.all([6, 7, 8, 9, 10].map((id) => uploader.write(checkpointId(id), filled(OBJECT_BYTES_MAX))))
+    const first = new Set(seen)
+    expect(first.size).toBe(5)
+    seen.length = 0
+    await Promise.all([11, 12, 13, 14, 15].map((id) => uploader.write(checkpointId(id), filled(OBJECT_BYTES_MAX))))
+    // Three are kept.
+    expect(new Set(seen).difference(first).size).toBe(2)
+  })
+
+  it('without a byte, beyond what may be inlined, is an object of its own and harms no other', async () => {
+    const { environment, uploader, downloader } = place()
+    for (let id = 10; id < 30; id++) await uploader.write(checkpointId(id), filled(10))
+    for (const length of [0, 0, 2_000]) {
+      const write = uploader.write(checkpointId(9), filled(length))
+      await environment.clock.advanceSettled(OBJECT_OPEN_MS)
+      const handle = await write
+      expect(handle.kind).toBe('object')
+      expect(await downloader.read(handle)).toEqual(filled(length))
+    }
+  })
+
+  it('is put into few and full objects behind a slow store', async () => {
+    const { environment, store, uploader } = place()
+    const create = store.create.bind(store)
+    const answers: (() => void)[] = []
+    store.create = async (key, bytes) => {
+      await new Promise<void>((resolve) => answers.push(resolve))
+      return create(key, bytes)
+    }
+    const writes: Promise<unknown>[] = []
+    for (let index = 0; index < 20; index++) {
+      writes.push(uploader.write(seven, filled(2_000_000)))
+      await environment.clock.advanceSettled(OBJECT_OPEN_MS)
+    }
+    // One open for 50 ms is uploaded while there is room; the rest gather in the next ones.
+    expect(answers).toHaveLength(UPLOADS_MAX)
+    while (store.size < 8) {
+      for (const answer of answers.splice(0)) answer()
+      await environment.clock.advanceSettled(OBJECT_OPEN_MS)
+    }
+    await Promise.all(writes)
+    expect(store.size).toBe(UPLOADS_MAX + 4)
   })
 
   it('of different snapshots never shares an object, and lies in the folder of its snapshot', async () => {

@@ -14,7 +14,7 @@ import { COPIED_BYTES_MAX } from './contract.ts'
 import type { SnapshotWriter, StateHandle } from './contract.ts'
 import { snapshotError } from './snapshot-errors.ts'
 
-/** An object is closed this long after its first bytes … */
+/** An object is closed this long after its first bytes, if one can be uploaded then … */
 export const OBJECT_OPEN_MS = 50
 /** … or as soon as it has this many. Larger state gets an object of its own. */
 export const OBJECT_BYTES_MAX = COPIED_BYTES_MAX
@@ -44,8 +44,8 @@ export interface SnapshotUploaderOptions {
 /**
  * One per slot, shared by its subtasks. `write` is for checkpoints; `ofKind('savepoint')` writes into a savepoint's own folder, so that
  * it can be copied. Large objects are put together in memory that is used again: what is asked for and given back with each one counts
- * as pressure, for which V8 marks the whole heap. A store error (MR-S…), or MR-C53 after
- * the deadline, rejects exactly the writes that share the object.
+ * as pressure, for which V8 marks the whole heap. A store error (MR-S…), or MR-C53 after the deadline, rejects exactly the writes that
+ * share the object.
  */
 export class SnapshotUploader implements SnapshotWriter {
   readonly #store: ObjectStore
@@ -110,39 +110,46 @@ export class SnapshotUploader implements SnapshotWriter {
       const opened: OpenObject = {
         ...snapshot,
         writes: [],
-        buffer: emptyBuffer,
+        memory: undefined,
         byteCount: 0,
-        timer: this.#environment.clock.timer(OBJECT_OPEN_MS, () => this.#close(name, opened)),
+        isDue: false,
+        timer: this.#environment.clock.timer(OBJECT_OPEN_MS, () => {
+          opened.isDue = true
+          this.#uploadNext()
+        }),
       }
       object = opened
       this.#open.set(name, object)
     }
     object.writes.push(write)
-    if (bytes.length > COPIED_BYTES_MAX) object.buffer = bytes
-    else {
-      this.#makeRoom(object, object.byteCount + bytes.length)
-      object.buffer.set(bytes, object.byteCount)
-    }
+    if (bytes.length > COPIED_BYTES_MAX) object.memory = { bytes, isOurs: false }
+    else this.#roomFor(object, bytes.length).set(bytes, object.byteCount)
     object.byteCount += bytes.length
     if (object.byteCount >= OBJECT_BYTES_MAX) this.#close(name, object)
   }
 
-  #makeRoom(object: OpenObject, byteCount: number): void {
-    const { buffer } = object
-    if (byteCount <= buffer.length) return
+  /** The memory of the object, with room for so many bytes more. */
+  #roomFor(object: OpenObject, byteCount: number): Uint8Array {
+    const before = object.memory?.bytes
+    const needed = object.byteCount + byteCount
+    if (before !== undefined && needed <= before.length) return before
     let length = GROWN_BYTES_FIRST
-    while (length < byteCount && length < GROWN_BYTES_MAX) length *= 2
-    object.buffer =
-      byteCount > length ? (this.#buffers.pop() ?? new Uint8Array(OBJECT_BYTES_MAX)) : new Uint8Array(length)
-    object.buffer.set(buffer.subarray(0, object.byteCount))
-    if (buffer !== emptyBuffer) releaseBytes(buffer)
+    while (length < needed && length < GROWN_BYTES_MAX) length *= 2
+    const bytes = needed > length ? (this.#buffers.pop() ?? new Uint8Array(OBJECT_BYTES_MAX)) : new Uint8Array(length)
+    if (before !== undefined) {
+      bytes.set(before.subarray(0, object.byteCount))
+      releaseBytes(before)
+    }
+    object.memory = { bytes, isOurs: true }
+    return bytes
   }
 
-  /** Its bytes are durable, and nobody looks at them any more. */
-  #giveBack({ buffer, byteCount }: OpenObject): void {
-    if (byteCount > COPIED_BYTES_MAX) return
-    if (buffer.length === OBJECT_BYTES_MAX && this.#buffers.length < BUFFERS_KEPT) this.#buffers.push(buffer)
-    else releaseBytes(buffer)
+  /** The object is durable, and nobody looks at its memory any more. */
+  #giveBack({ memory }: OpenObject): void {
+    if (memory?.isOurs !== true) return
+    const { bytes } = memory
+    if (bytes.length === OBJECT_BYTES_MAX && this.#buffers.length < BUFFERS_KEPT) this.#buffers.push(bytes)
+    else releaseBytes(bytes)
   }
 
   #close(name: string, object: OpenObject): void {
@@ -155,7 +162,7 @@ export class SnapshotUploader implements SnapshotWriter {
   #uploadNext(): void {
     if (this.#uploading === UPLOADS_MAX) return
     const object = this.#closed.shift()
-    if (object === undefined) return
+    if (object === undefined) return this.#closeDue()
     this.#uploading++
     // #upload never rejects: it hands every failure to the writes.
     void this.#upload(object).finally(() => {
@@ -164,10 +171,15 @@ export class SnapshotUploader implements SnapshotWriter {
     })
   }
 
+  /** An object whose time is over goes on being filled until it can be uploaded: behind a slow store there are few, and full ones. */
+  #closeDue(): void {
+    for (const [name, object] of this.#open) if (object.isDue) return this.#close(name, object)
+  }
+
   async #upload(object: OpenObject): Promise<void> {
     try {
       const key = snapshotDataKey(object.checkpoint, object.kind, this.#environment.random.id())
-      await this.#create(key, object.buffer.subarray(0, object.byteCount))
+      await this.#create(key, object.memory?.bytes.subarray(0, object.byteCount) ?? new Uint8Array(0))
       this.#giveBack(object)
       let offset = 0
       for (const { length, crc, resolve } of object.writes) {
@@ -195,14 +207,14 @@ interface WaitingWrite {
   readonly reject: (error: unknown) => void
 }
 
-const emptyBuffer = new Uint8Array(0)
-
 interface OpenObject {
   readonly kind: SnapshotKind
   readonly checkpoint: CheckpointId
   readonly writes: WaitingWrite[]
-  /** The object's bytes, and room for more; above COPIED_BYTES_MAX it is the caller's. */
-  buffer: Uint8Array
+  /** What its bytes lie in, with room for more; not ours: the caller's own bytes, which are the whole object. */
+  memory: { readonly bytes: Uint8Array; readonly isOurs: boolean } | undefined
   byteCount: number
+  /** It was open for OBJECT_OPEN_MS. */
+  isDue: boolean
   readonly timer: Timer
 }

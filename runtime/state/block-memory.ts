@@ -14,9 +14,11 @@ const WRITERS_KEPT = 16
 const WRITER_KEPT_BYTES_MAX = 4 * PIECE_BYTES
 
 /**
- * Writers for the pieces of a block, and room for the whole of it. What is asked for and given back with each one counts as pressure, for which V8 marks the whole heap; what is used again does not.
+ * Writers for the pieces of a block, and room for the whole of it. What is asked for and given back with each one counts as pressure,
+ * for which V8 marks the whole heap; what is used again does not.
  */
 export class BlockMemory {
+  /** The longest last. */
   readonly #free: BinaryWriter[] = []
   #whole = new Uint8Array(0)
 
@@ -24,19 +26,16 @@ export class BlockMemory {
     return this.#free.pop() ?? createWriter(WRITER_BYTES_FIRST)
   }
 
-  /** Nobody looks at its bytes any more. */
+  /** Nobody looks at its bytes any more. Beyond what is kept the shortest goes: it would have to grow again. */
   giveBack(writer: BinaryWriter): void {
-    const { length } = writer.bytes
-    // A short one would have to grow again.
-    const isUseful = length <= WRITER_KEPT_BYTES_MAX && (length >= PIECE_BYTES || this.#free.length === 0)
-    if (!isUseful || this.#free.length === WRITERS_KEPT) releaseBytes(writer.bytes)
-    else {
-      writer.reset()
-      this.#free.push(writer)
-    }
+    if (writer.bytes.length > WRITER_KEPT_BYTES_MAX) return releaseBytes(writer.bytes)
+    writer.reset()
+    const longer = this.#free.findIndex(({ bytes }) => bytes.length > writer.bytes.length)
+    this.#free.splice(longer < 0 ? this.#free.length : longer, 0, writer)
+    if (this.#free.length > WRITERS_KEPT) releaseBytes(this.#free.shift()!.bytes)
   }
 
-  /** Room for one block, until the next is asked for; for one larger than COPIED_BYTES_MAX, of its own. */
+  /** Room for one block, until the next is asked for or this is closed; for one larger than COPIED_BYTES_MAX, of its own. */
   roomFor(byteCount: number): Uint8Array {
     if (byteCount > COPIED_BYTES_MAX) return new Uint8Array(byteCount)
     if (byteCount > this.#whole.length) {

@@ -13,10 +13,10 @@ import {
   timerText,
   WallClock,
 } from './conformance-harness.ts'
+import { BlockMemory } from './block-memory.ts'
 import type { KeyedStateBackend } from './contract.ts'
 import { aggregatingState, listState, mapState, reducingState, valueState } from './descriptors.ts'
 import { createHeapBackend } from './heap/backend.ts'
-import { BlockMemory } from './block-memory.ts'
 import { BlockWriter, openBlock } from './segment.ts'
 
 const golden = {

@@ -38,6 +38,9 @@ const COMPLETE = 1
 const HEADER_BYTES = 22
 const SECTION_BYTES = 14
 const CRC_BYTES = 4
+/** Copied in one turn, whatever the budget has left: it looks at the clock only when it was asked some times. */
+const COPIED_AT_ONCE = 1024 * 1024
+
 /** Lets a long write give up its turn between two pieces. */
 export interface Pace {
   shouldYield(): boolean
@@ -108,7 +111,7 @@ export class BlockWriter {
 
   /**
    * The finished block; undefined when nothing was written. To be called once, and then nothing else. Up to COPIED_BYTES_MAX its bytes are
-   * the memory's, and stay as they are until the next block is finished.
+   * the memory's, and stay as they are until the next block begins to finish, or the memory is closed.
    */
   async finish(pace: Pace): Promise<Uint8Array | undefined> {
     try {
@@ -119,11 +122,14 @@ export class BlockWriter {
       const block = this.#memory.roomFor(length)
       block.set(table)
       let offset = table.length
+      let pausedAt = 0
       for (const { bytes, writer } of this.#pieces) {
         block.set(bytes, offset)
         offset += bytes.length
         if (writer !== undefined) this.#memory.giveBack(writer)
-        if (pace.shouldYield()) await pace.pause()
+        if (offset - pausedAt < COPIED_AT_ONCE && !pace.shouldYield()) continue
+        await pace.pause()
+        pausedAt = offset
       }
       return block
     } finally {

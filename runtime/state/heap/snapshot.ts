@@ -11,13 +11,13 @@ import type {
   StateHandle,
 } from '../../checkpoint/contract.ts'
 import { releaseBytes } from '../../record/bytes.ts'
+import { BlockMemory } from '../block-memory.ts'
 import type { Slices } from '../contract.ts'
 import { stateError } from '../errors.ts'
-import { BlockMemory } from '../block-memory.ts'
 import { BlockWriter, SEGMENT_VERSION } from '../segment.ts'
 import type { Pace } from '../segment.ts'
 
-/** Blocks handed to the writer and not yet durable, at most: what a snapshot adds to memory besides the block being written. */
+/** Blocks handed to the writer and not yet durable, at most; besides them there is the block being written (BlockMemory). */
 const IN_FLIGHT_BYTES_MAX = 16 * 1024 * 1024
 
 /** One state as it was at the cut. */
@@ -77,39 +77,49 @@ interface Run {
   inFlightBytes: number
 }
 
+/** What was handed to the writer, once it is written; undefined: a key group without entries. */
+type Written = (() => Promise<StateHandle>) | undefined
+
 async function writeAll(run: Run): Promise<KeyedSnapshot> {
-  const { frozen, slices } = run
-  const pace: Pace = { shouldYield: slices.shouldYield, pause: () => nextSlice(run) }
+  const { frozen } = run
   const memory = new BlockMemory()
-  const handles: ((() => Promise<StateHandle>) | undefined)[] = []
-  await pace.pause()
-  for (let group = 0; group < frozen.watermarks.length; group++) {
-    const block = new BlockWriter(
-      { keyGroup: keyGroup(frozen.first + group), watermark: frozen.watermarks[group]! },
-      memory,
-    )
-    for (const [index, state] of frozen.states.entries()) {
-      block.beginSection(index)
-      await state.writeGroup(group, block, pace)
-      throwIfAborted(run)
-      block.endSection()
-    }
-    const bytes = await block.finish(pace)
-    throwIfAborted(run)
-    handles.push(bytes === undefined ? undefined : await hand(run, bytes))
-    throwIfAborted(run)
-    if (slices.shouldYield()) await pace.pause()
+  const handles: Written[] = []
+  try {
+    await nextSlice(run)
+    for (let group = 0; group < frozen.watermarks.length; group++) handles.push(await writeGroup(run, group, memory))
+  } finally {
+    memory.close()
   }
-  memory.close()
   // Nothing is left to be saved; what follows waits for the store alone.
   frozen.thaw()
   const groups: KeyGroupHandle[] = []
   for (const [group, written] of handles.entries()) {
-    const handle = written === undefined ? undefined : await written()
-    const header = { keyGroup: keyGroup(frozen.first + group), watermark: frozen.watermarks[group]! }
-    groups.push(handle === undefined ? header : { ...header, handle })
+    const handle = await written?.()
+    groups.push(handle === undefined ? headerOf(frozen, group) : { ...headerOf(frozen, group), handle })
   }
   return { format: SEGMENT_VERSION, states: frozen.states.map((state) => state.description), groups }
+}
+
+async function writeGroup(run: Run, group: number, memory: BlockMemory): Promise<Written> {
+  const { frozen, slices } = run
+  const pace: Pace = { shouldYield: slices.shouldYield, pause: () => nextSlice(run) }
+  const block = new BlockWriter(headerOf(frozen, group), memory)
+  for (const [index, state] of frozen.states.entries()) {
+    block.beginSection(index)
+    await state.writeGroup(group, block, pace)
+    throwIfAborted(run)
+    block.endSection()
+  }
+  const bytes = await block.finish(pace)
+  throwIfAborted(run)
+  const written = bytes === undefined ? undefined : await hand(run, bytes)
+  throwIfAborted(run)
+  if (slices.shouldYield()) await pace.pause()
+  return written
+}
+
+function headerOf({ first, watermarks }: FrozenBackend, group: number): Omit<KeyGroupHandle, 'handle'> {
+  return { keyGroup: keyGroup(first + group), watermark: watermarks[group]! }
 }
 
 async function nextSlice(run: Run): Promise<void> {
@@ -130,6 +140,7 @@ async function hand(run: Run, bytes: Uint8Array): Promise<() => Promise<StateHan
   // Awaited below or at the end; until then a failure must not count as nobody's.
   handle.then(
     () => isOurs && releaseBytes(bytes),
+    // The bytes may still be on their way.
     () => {},
   )
   run.inFlight.push({ bytes: bytes.length, handle })
