@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { checkpointId, requestId, start as startNumber } from '../base/ids.ts'
 import { close, confirmCommits, stop } from '../storage/head.ts'
+import type { ObjectKey } from '../storage/contract.ts'
 import type { AdminWorld } from './admin-world.ts'
 import { commitOfJob } from './commit.ts'
 import { graphWith, killedAtEach, nameOf, subjectOf } from './harness.ts'
@@ -64,18 +65,49 @@ describe('the commits that HEAD permits', () => {
   })
 
   it('are refused to the code of an earlier start, and made by that of their own and of a later one', async () => {
-    const madeBy = 3
+    const permittedBy = 3
     const of = async (start: number): Promise<Subject> => {
-      const subject = await subjectOf({ start: madeBy })
-      await subject.complete({ id: 5, transactions: names, start: madeBy })
+      const subject = await subjectOf({ start: permittedBy })
+      await subject.complete({ id: 5, transactions: names, start: permittedBy })
       await subject.keeper.update(close)
       const asked = commitOfJob(subject.world, { ...request(subject), start: startNumber(start) })
-      if (start < madeBy) await expect(asked).rejects.toThrow(/^MR-A01 .*start 3, after start 2/)
+      if (start < permittedBy) await expect(asked).rejects.toThrow(/^MR-A09 .*by start 3; .*start 2\./)
       else expect(await asked).toMatchObject({ outcome: 'done' })
       return subject
     }
-    expect((await of(madeBy - 1)).external.committed).toEqual([])
-    for (const start of [madeBy, madeBy + 1]) expect((await of(start)).external.committed).toEqual(names)
+    expect((await of(permittedBy - 1)).external.committed).toEqual([])
+    for (const start of [permittedBy, permittedBy + 1]) expect((await of(start)).external.committed).toEqual(names)
+  })
+
+  it('that a start carried over are made by the code of the one that permitted them', async () => {
+    const subject = await suspended()
+    await subject.keeper.update((head) => ({ ...head, start: startNumber(2) }))
+    expect(await commitOfJob(subject.world, { ...request(subject), start: startNumber(1) })).toMatchObject({
+      outcome: 'done',
+    })
+    expect(subject.external.committed).toEqual(names)
+  })
+
+  it("of another job's savepoint are made by the start that began with it, whatever the number of that job's start", async () => {
+    const subject = await subjectOf()
+    const manifest = await subject.write({ id: 5, kind: 'savepoint', transactions: names, start: 7, job: 'theirs' })
+    const path = 'file:///theirs/savepoint-5/_metadata' as ObjectKey
+    await subject.keeper.update((head) => ({ ...head, unconfirmed: { ...manifest, path } }))
+    const bytes = (await subject.objects.read(manifest.path))!
+    const { stores } = subject.world
+    const foreign = { ...stores.foreign, read: async (key: ObjectKey) => (key === path ? bytes : undefined) }
+    const world = { ...subject.world, stores: { ...stores, foreign } }
+    expect(await commitOfJob(world, { ...request(subject), start: startNumber(1) })).toMatchObject({ outcome: 'done' })
+    expect(subject.external.committed).toEqual(names)
+  })
+
+  it('of a stop with drain are refused to the code of an earlier start, though nothing is left to be committed', async () => {
+    const subject = await subjectOf({ start: 2 })
+    const manifest = await subject.write({ id: 5, kind: 'savepoint', drained: true, start: 2 })
+    await subject.keeper.update((head) => stop(head, { request: requestId('r'), manifest, commitsPending: false }))
+    const by = (start: number) => commitOfJob(subject.world, { ...request(subject), start: startNumber(start) })
+    await expect(by(1)).rejects.toThrow(/^MR-A09 /)
+    expect(await by(2)).toMatchObject({ outcome: 'done', head: { end: { kind: 'finished' } } })
   })
 
   it('stay in HEAD when one was forgotten, unless the user knows that it was committed', async () => {

@@ -11,12 +11,13 @@ import type { JobGraph } from '../job/contract.ts'
 import type { FileSystem } from '../storage/contract.ts'
 import { drainedStopOf } from '../storage/head.ts'
 import type { Head } from '../storage/head-contract.ts'
+import { isAbsoluteKey } from '../storage/paths.ts'
 import { findHead, sourcesOf } from './admin-world.ts'
 import type { AdminWorld } from './admin-world.ts'
 import { adminError } from './errors.ts'
 
 export interface CommitRequest {
-  /** That `graph` is of: what a later start wrote is refused, as other code may mean other transactions; undefined: not known. */
+  /** That `graph` is of: what a later one permitted is refused, as other code may mean other transactions. undefined: not known. */
   readonly start: Start | undefined
   /** Of the revision that wrote the transactions. Its settings say how long to try, and what becomes of one that is forgotten. */
   readonly graph: JobGraph
@@ -38,7 +39,7 @@ export type Committed =
   | { readonly outcome: 'would do' | 'done'; readonly head: Head; readonly sinks: readonly SinkTransactions[] }
 
 /**
- * A job that was stopped with drain has finished then. Throws MR-A01 for the code of an earlier start, MR-C12 for a sink that the job does not have, MR-J65 around MR-N12 for a
+ * A job that was stopped with drain has finished then. Throws MR-A09 for the code of an earlier start, MR-C12 for a sink that the job does not have, MR-J65 around MR-N12 for a
  * transaction that the external system has forgotten, MR-J60 at the deadline: what is permitted stays in HEAD, and commits can be made again.
  */
 export async function commitOfJob(
@@ -49,9 +50,9 @@ export async function commitOfJob(
   if (head === undefined) return { outcome: 'none' }
   const { unconfirmed } = head
   if (unconfirmed === undefined && drainedStopOf(head.end) === undefined) return { outcome: 'nothing to do', head }
-  const madeBy = unconfirmed?.start ?? head.start
-  if (start !== undefined && madeBy > start)
-    throw adminError('MR-A01', `What HEAD of ${head.job} permits was made by start ${madeBy}, after start ${start}.`)
+  const permittedBy = startOfPermit(head)
+  if (start !== undefined && permittedBy > start)
+    throw adminError('MR-A09', `HEAD of ${head.job} permits by start ${permittedBy}; the config is of start ${start}.`)
   const options: CommitSources = { ...sourcesOf(world), graph, files, job: head.job }
   const permitted = unconfirmed === undefined ? [] : [...(await readPermittedCommits(options, unconfirmed))]
   const committers = committersOf(options)
@@ -70,4 +71,9 @@ export async function commitOfJob(
     if (now.unconfirmed?.path === unconfirmed?.path) throw error
   }
   return { outcome: 'done', head: await keeper.readBegun(), sinks }
+}
+
+/** Somebody else's manifest (an absolute path) counts the starts of that job: here it is permitted by the one that began with it. */
+function startOfPermit({ unconfirmed, start }: Head): Start {
+  return unconfirmed === undefined || isAbsoluteKey(unconfirmed.path) ? start : unconfirmed.start
 }

@@ -57,6 +57,12 @@ export const adminErrors = {
     retry: true,
     remedy: 'HEAD remembers what is left. Look at the store and give the command again.',
   },
+  'MR-A09': {
+    meaning: 'The code is of an earlier start than the one that permitted the commits: it may mean other transactions.',
+    who: 'user',
+    retry: false,
+    remedy: 'Nothing was committed. Give the config of that start, or of a later one.',
+  },
 } as const satisfies Record<string, ErrorRow>
 
 export const adminError = errorsOf(adminErrors)

@@ -110,6 +110,19 @@ describe('on S3', () => {
     await stores.close()
   })
 
+  it('commits that a later start permitted are refused to the config of an earlier one', async () => {
+    const subject = await subjectOf({ start: 2 })
+    await subject.complete({ id: 5, start: 2, transactions: ['theirs'] })
+    const { stores, config } = await stored('later', subject)
+    const before = await stores.head.read()
+    expect(await admin('commit', '--yes', '--config', config)).toMatchObject({
+      exitCode: 3,
+      report: { outcome: 'refused', error: { code: 'MR-A09' } },
+    })
+    expect(await stores.head.read()).toEqual(before)
+    await stores.close()
+  })
+
   it("another job's savepoint is found with its HEAD, which may need it", async () => {
     const subject = await subjectOf()
     const { stores, config } = await stored('mine', subject)
