@@ -25,7 +25,7 @@ export default defineConfig({
           testTimeout: 20_000,
           hookTimeout: 20_000,
           maxWorkers: '100%',
-          // Nothing here changes what its process has in common: loading the code anew for each file took half of the time.
+          // What a file changes in its process it puts back: loading the code anew for each file took half of the time.
           isolate: false,
         },
       },

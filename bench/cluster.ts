@@ -80,8 +80,8 @@ async function gapOf(world: World, job: ScenarioJob, change: () => Promise<unkno
 }
 
 async function kills(world: World, emit: Emit): Promise<void> {
-  // Each kill is to cost what a first one costs: the default's delay grows from kill to kill.
-  const restartStrategy = { type: 'fixed-delay', attempts: 10 * killRounds, delay: '100ms' }
+  // Each kill is to cost what a first one costs, the default's first delay; that one grows from kill to kill. A kill may cost several attempts.
+  const restartStrategy = { type: 'fixed-delay', attempts: 1_000, delay: '100ms' }
   const job = await world.started({ name: 'kills', args: plain, spec: { restartStrategy } })
   for (const component of ['worker', 'coordinator'] as const) {
     const gaps: number[] = []

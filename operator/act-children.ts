@@ -8,7 +8,7 @@ import type { ForeignObjects } from './foreign-objects.ts'
 import { KubeError } from './kubernetes/contract.ts'
 import type { KubeClient, KubeObject } from './kubernetes/contract.ts'
 import { typeOf } from './kubernetes/types.ts'
-import { clusterFactsOf } from './resources/cluster-facts.ts'
+import { clusterFactsOf, natsSharing } from './resources/cluster-facts.ts'
 import { codeConfigMap, codeData } from './resources/code-config-map.ts'
 import { controllerRevision } from './resources/controller-revision.ts'
 import { componentLabel, isOwnedBy } from './resources/labels.ts'
@@ -38,7 +38,8 @@ export async function storeRevision(
   const { job, config } = context
   await storeCode(context, observed, revision.code, files)
   const rendering = render(job, revision, clusterFactsOf(revision.spec, config))
-  await createOwned(context.writer, job, controllerRevision(job, { ...revision, rendering }))
+  const stored = { ...revision, rendering, natsSharing: natsSharing(revision.spec, config) }
+  await createOwned(context.writer, job, controllerRevision(job, stored))
 }
 
 /** Code that no other revision has goes after it; what an operator that died between has left goes with the next one. */

@@ -3,6 +3,7 @@
 import { applyChildren, codeOfRevision, createOwned, deleteRevision, storeRevision } from './act-children.ts'
 import type { ChildrenContext } from './act-children.ts'
 import { jobNameOf } from './caches.ts'
+import { sharedNatsText } from './contract.ts'
 import type { Action, EventAction, ObjectIdentity, SavepointAction, SavepointFact } from './contract.ts'
 import type { Coordinators } from './coordinator-client.ts'
 import type { Events } from './events.ts'
@@ -91,7 +92,7 @@ function sharedNats(revision: string): EventAction {
     type: 'event',
     kind: 'Warning',
     reason: 'SharedNatsCredentials',
-    message: `Revision ${revision} has no credentials for NATS of its own: jobs that share them can read and disturb each other. Give the chart a natsSigningKey, or the spec nats.credentialsSecret.`,
+    message: `Revision ${revision} has ${sharedNatsText}`,
   }
 }
 

@@ -52,9 +52,15 @@ describe('the conditions of a running job', () => {
     ['own', 'True OwnNatsUser'],
     ['shared', 'False SharedNatsCredentials'],
     ['unknown', 'Unknown NatsCredentialsOfSpec'],
-    [undefined, 'Unknown NotStarted'],
-  ] as const)('say whether others have its credentials for NATS: %s', (natsSharing, expected) => {
-    expect(conditions({ ...world.observe(), natsSharing }, status)).toEqual({ ...calm, Isolated: expected })
+    [undefined, 'Unknown RevisionUnknown'],
+  ] as const)('say whether others have the credentials for NATS that it was made with: %s', (natsSharing, expected) => {
+    const { revisions, ...observed } = world.observe()
+    const made = revisions.map((revision) => ({ ...revision, natsSharing }))
+    expect(conditions({ ...observed, revisions: made }, status)).toEqual({ ...calm, Isolated: expected })
+    expect(conditions({ ...observed, revisions: [] }, status)).toMatchObject({ Isolated: 'Unknown RevisionUnknown' })
+    expect(conditions({ ...observed, revisions: made }, { ...status, start: 0 })).toMatchObject({
+      Isolated: 'Unknown NotStarted',
+    })
   })
 
   it.each<[string, Partial<CoordinatorFact>, Partial<typeof calm>]>([

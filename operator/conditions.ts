@@ -1,6 +1,7 @@
 // The conditions of a StreamJob: what is the case, its first cause, and what to do. Reconciling and Stalled are kstatus's. A message changes
 // only with what it tells of, since each change is a write.
 
+import { sharedNatsText } from './contract.ts'
 import type { Condition, ConditionType, Observed, StreamJobStatus } from './contract.ts'
 import { childrenOf } from './decide-children.ts'
 import { desiredOf, isBlocked, isOutdated } from './decide-desired.ts'
@@ -31,7 +32,7 @@ export function conditionsOf(observed: Observed, status: StreamJobStatus): reado
     UpgradeBlocked: blocked ?? isNot('NotBlocked', 'No change of the spec waits.'),
     Reconciling: reconcilingWord(observed, status, stalled !== undefined),
     Stalled: stalled ?? isNot('NotStalled', 'Nothing stands in the way.'),
-    Isolated: isolatedWord(observed),
+    Isolated: isolatedWord(observed, status),
   }
   return Object.entries(words).map(([type, word]) => conditionOf(observed, status, type as ConditionType, word))
 }
@@ -86,21 +87,23 @@ function readyWord(observed: Observed, status: StreamJobStatus): Word {
   }
 }
 
-function isolatedWord({ natsSharing }: Observed): Word {
-  switch (natsSharing) {
+function isolatedWord(observed: Observed, status: StreamJobStatus): Word {
+  if (status.start === 0) return unknown('NotStarted', 'The job has not started yet.')
+  const sharing = ownRevision(observed, status)?.natsSharing
+  switch (sharing) {
     case 'own':
       return is('OwnNatsUser', 'Its user of NATS may publish and subscribe to its own subjects only.')
     case 'shared':
-      return isNot(
-        'SharedNatsCredentials',
-        'It has no credentials for NATS of its own: jobs that share them can read and disturb each other. Give the chart a natsSigningKey, or the spec nats.credentialsSecret.',
-      )
+      return isNot('SharedNatsCredentials', `It has ${sharedNatsText}`)
     case 'unknown':
-      return unknown('NatsCredentialsOfSpec', 'What spec.nats.credentialsSecret permits is known to who made it.')
+      return unknown(
+        'NatsCredentialsOfSpec',
+        'What the Secret of spec.nats.credentialsSecret permits is known to who made it: it should be its own subjects and inbox only.',
+      )
     case undefined:
-      return unknown('NotStarted', 'No revision of the job has been made.')
+      return unknown('RevisionUnknown', `What revision ${status.revision} was made with is not known.`)
     default:
-      return natsSharing satisfies never
+      return sharing satisfies never
   }
 }
 

@@ -15,8 +15,8 @@ export const STATUS_VERSION = 1
 /** Ours, on StreamJobs: closing HEAD is work that garbage collection cannot do. On Savepoints: taking the files away is. */
 export const FINALIZER = 'millrace.dev/operator'
 
-/** In keys and texts of a rendering it stands for the number of the start; no name of Kubernetes can hold it, and no podTemplate means it. */
-export const START_IN_RENDERING = '{mr:start}'
+/** In keys and texts of a rendering it stands for the number of the start; no name of Kubernetes can hold it. */
+export const START_IN_RENDERING = '{start}'
 
 export type EffectiveSpec = StreamJob['spec']
 
@@ -259,6 +259,8 @@ export interface Revision {
    * filled in. Empty as decided: whoever stores the revision makes it.
    */
   readonly rendering: Readonly<Record<string, unknown>>
+  /** With that rendering; whoever stores the revision says it. Absent as decided, and in those of an operator that did not. */
+  readonly natsSharing?: NatsSharing
   /** Hash of what the user wrote (spec without defaults) and the code: equal means that nothing is to be upgraded. Parallelism is apart. */
   readonly hash: string
   readonly parallelism: number
@@ -383,6 +385,9 @@ export interface CoordinatorFact extends ServicesFact {
 
 /** Who else has a job's credentials for NATS: nobody, other jobs, or that cannot be told from here. */
 export type NatsSharing = 'own' | 'shared' | 'unknown'
+/** After "has". */
+export const sharedNatsText =
+  'no credentials for NATS of its own: jobs that share them can read and disturb each other. Give the chart a natsSigningKey, or the spec nats.credentialsSecret; the next revision has them.'
 
 export interface Observed {
   readonly nowMs: number
@@ -407,8 +412,6 @@ export interface Observed {
   /** undefined: never written, or emptied. */
   readonly status: StreamJobStatus | undefined
   readonly revisions: readonly Revision[]
-  /** Of the revision that runs, or is the first to; undefined: there is none. */
-  readonly natsSharing: NatsSharing | undefined
   /** By `Kind/name`. */
   readonly children: Readonly<Record<string, ChildFact>>
   readonly pods: readonly PodFact[]

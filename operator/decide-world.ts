@@ -91,7 +91,6 @@ export class World extends Cluster {
       code: { known: true, value: this.code },
       status: this.status,
       revisions: this.revisions,
-      natsSharing: this.revisions.length === 0 ? undefined : 'own',
       children: Object.fromEntries(this.children),
       pods: this.pods.map(({ fact }) => fact),
       lostWorkers: this.lostWorkers,
@@ -193,7 +192,7 @@ export class World extends Cluster {
         if (this.revisions.some(({ name }) => name === action.revision.name)) return
         this.version++
         const rendering = Object.fromEntries(childKeys.map((key) => [key, this.builder]))
-        this.revisions.push({ ...action.revision, rendering })
+        this.revisions.push({ ...action.revision, rendering, natsSharing: 'own' })
         return
       }
       case 'deleteRevision':

@@ -12,9 +12,7 @@ import type { CoordinatorAddress, Coordinators, Question } from './coordinator-c
 import type {
   CodeFact,
   CoordinatorSays,
-  EffectiveSpec,
   Fact,
-  NatsSharing,
   Observed,
   ObservedSavepoint,
   PodFact,
@@ -50,7 +48,6 @@ export interface ObserverOptions {
   readonly operatorVersion: string
   /** Tokens, certificates and credentials are all there, and none is about to end. */
   readonly isAccessComplete: (secret: KubeObject, job: OwnerJob, revision: Revision | undefined) => boolean
-  readonly natsSharing: (spec: EffectiveSpec) => NatsSharing
 }
 
 export interface SeenJob {
@@ -87,7 +84,6 @@ export class Observer {
     const status = statusOf(object)
     const revisions = revisionsOf(own, owner)
     const running = runningRevision(revisions, status)
-    const named = running ?? revisions.find(({ name }) => name === status?.transition?.to)
     const spec = validate({
       document: object,
       defaults,
@@ -127,7 +123,6 @@ export class Observer {
       code,
       status,
       revisions,
-      natsSharing: named === undefined ? undefined : this.#options.natsSharing(named.spec),
       children: { ...strangers, ...children },
       pods: podFacts,
       lostWorkers: caches.lostWorkers(owner.uid),

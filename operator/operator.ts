@@ -24,7 +24,6 @@ import { Namespaces } from './namespaces.ts'
 import { NatsAccess } from './nats-access.ts'
 import { Observer, revisionsOf, runningRevision, statusOf } from './observe.ts'
 import { PodOutputs } from './pod-outputs.ts'
-import { natsSharing } from './resources/cluster-facts.ts'
 import type { OperatorConfig } from './resources/operator-config.ts'
 import { validate } from './validate.ts'
 import type { SpecDefaults } from './validate.ts'
@@ -139,7 +138,6 @@ export class Operator {
       defaults: this.#defaults,
       operatorVersion: version,
       isAccessComplete: (secret, job, revision) => access.isComplete(secret, job, revision?.spec),
-      natsSharing: (spec) => natsSharing(spec, config),
     })
     this.#controller = new Controller({
       context,

@@ -293,7 +293,7 @@ export class FakeCoordinators {
   }
 }
 
-/** As `millrace admin close` does it: the end of a deleted job is written over any other. */
+/** As `millrace admin close` does it: an end that is set stays, unless the job is deleted. */
 function endOfClosing(pod: KubeObject, { end }: FakeHead): FakeHead['end'] {
   const { containers } = pod['spec'] as { readonly containers: readonly { readonly command?: readonly string[] }[] }
   if (containers.some(({ command = [] }) => command.includes('--deleted'))) return 'cancelled'

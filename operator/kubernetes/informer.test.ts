@@ -141,8 +141,20 @@ describe('a cache of the API server (kubernetes.md rule 10)', () => {
     const tries = lists()
     await pass(28_000)
     expect(lists()).toBe(tries)
-    await pass(3_000)
+    await pass(4_000)
     expect(lists()).toBe(tries + 1)
+  })
+
+  it('asks again within two minutes, though it is asked to wait for a day', async () => {
+    const { watches, fail, settle, pass, lists } = subject()
+    await settle()
+    fail(new KubeError(429, 'TooManyRequests', 'slow down', 86_400_000))
+    watches[0]!.end.reject(new Error('reset'))
+    await settle()
+    await pass(5_000)
+    const tries = lists()
+    await pass(120_000)
+    expect(lists()).toBeGreaterThan(tries)
   })
 
   it('waits longer each time while every list is refused, though it is asked for one second alone (429)', async () => {
@@ -167,6 +179,19 @@ describe('a cache of the API server (kubernetes.md rule 10)', () => {
     }
     expect(lists()).toBeGreaterThan(4)
     expect(lists()).toBeLessThan(15)
+  })
+
+  it('begins again at once when what breaks had been well for a while (a load balancer that cuts what is idle)', async () => {
+    const { watches, settle, pass, lists } = subject()
+    await settle()
+    for (let minute = 0; minute < 10; minute++) {
+      await pass(60_000)
+      const tries = lists()
+      watches.at(-1)!.end.reject(new Error('reset'))
+      await settle()
+      await pass(1_000)
+      expect(lists()).toBe(tries + 1)
+    }
   })
 
   it('does not let an old version replace a newer one of its own writing (O2), nor a namesake be deleted for another (O1)', async () => {

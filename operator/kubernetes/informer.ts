@@ -13,6 +13,10 @@ const watchMsMin = 1_000
 const relistMs = 10 * 60_000
 const backOffMsMin = 500
 const backOffMsMax = 30_000
+/** Who was followed for so long was well: what breaks then is no part of the trouble before. */
+const followedMsMin = 15_000
+/** However long the server asks to be left alone: some tries must fit into what a cache may be stale. */
+const askedMsMax = 60_000
 /** A cache that was not heard of for so long is stale: changes may be missing. */
 export const staleAfterMs = 5 * 60_000
 
@@ -102,17 +106,22 @@ export class Informer {
 
   async #run(): Promise<void> {
     while (!this.#closed) {
+      let followedMs = Number.POSITIVE_INFINITY
       try {
         const resourceVersion = await this.#list()
+        followedMs = this.#options.clock.nowMs()
         this.#ready.resolve()
         await this.#watchFrom(resourceVersion)
       } catch (error) {
         if (this.#closed) return
-        // Never shorter than the back-off: who is asked again after a second, again and again, is no better off (429).
-        const askedMs = error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0
-        const pauseMs = Math.max(askedMs, this.#backOffMs * (0.5 + this.#options.random.next()))
+        if (this.#options.clock.nowMs() - followedMs >= followedMsMin) this.#backOffMs = backOffMsMin
+        const refused = error instanceof KubeError ? error : undefined
+        // The back-off comes on top: who is asked again after a second, again and again, and by all caches at once, is no better off (429).
+        const askedMs = Math.min(refused?.retryAfterMs ?? 0, askedMsMax)
+        const pauseMs = askedMs + this.#backOffMs * (0.5 + this.#options.random.next())
         this.#backOffMs = Math.min(backOffMsMax, this.#backOffMs * 2)
-        this.#options.log('warn', 'a cache lost its source and begins again', {
+        // A version that is gone is everyday life: an API server forgets after some minutes.
+        this.#options.log(refused?.status === 410 ? 'info' : 'warn', 'a cache lost its source and begins again', {
           type: this.#options.type.kind,
           error: error instanceof Error ? error.message : String(error),
           inMs: Math.round(pauseMs),

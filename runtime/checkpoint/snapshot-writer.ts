@@ -121,9 +121,10 @@ export class SnapshotUploader implements SnapshotWriter {
       object = opened
       this.#open.set(name, object)
     }
-    object.writes.push(write)
+    // It may throw where there is no memory: then nothing of this write is part of the object.
     if (bytes.length > COPIED_BYTES_MAX) object.memory = { bytes, isOurs: false }
     else this.#roomFor(object, bytes.length).set(bytes, object.byteCount)
+    object.writes.push(write)
     object.byteCount += bytes.length
     if (object.byteCount >= OBJECT_BYTES_MAX) this.#close(name, object)
   }

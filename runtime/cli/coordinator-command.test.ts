@@ -9,7 +9,10 @@ let folder = ''
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'millrace-coordinator-command-'))
 })
-afterEach(() => rm(folder, { recursive: true, force: true }))
+afterEach(async () => {
+  delete held.letJobGoOn
+  await rm(folder, { recursive: true, force: true })
+})
 
 /** What the job file below is held by. */
 const held = globalThis as unknown as { letJobGoOn?: (() => void) | undefined }

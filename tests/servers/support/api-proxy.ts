@@ -36,7 +36,7 @@ export type Instead =
 type Upstream = Pick<ApiServer, 'port' | 'ca'>
 
 /** Listens at a free port of 127.0.0.1. `times`: the client's time runs so many times as fast, and so do the ends that it sets to watches. */
-export async function startApiProxy(server: Upstream, times = 1): Promise<ApiProxy> {
+export async function startApiProxy(server: Upstream, times: number): Promise<ApiProxy> {
   const authority = await testAuthority()
   const certificate = await authority.issue(['127.0.0.1'])
   const proxy = new ApiProxy({ server, ca: authority.ca, certificate, watches: await startProxy(server), times })
@@ -44,7 +44,7 @@ export async function startApiProxy(server: Upstream, times = 1): Promise<ApiPro
   return proxy
 }
 
-export interface ApiProxyOptions {
+interface ApiProxyOptions {
   readonly server: Upstream
   readonly ca: string
   readonly certificate: TestCertificate
@@ -93,6 +93,7 @@ export class ApiProxy {
     return this.#calls
   }
 
+  /** Whatever is not answered is cut, and all that comes later is passed on in good weather. */
   clear(): void {
     this.instead = () => undefined
     for (const response of this.#silent) response.destroy()
@@ -100,9 +101,11 @@ export class ApiProxy {
   }
 
   async close(): Promise<void> {
+    const closed = new Promise((resolve) => this.#server.close(resolve))
     this.#server.closeAllConnections()
-    this.#server.close()
     this.#requestAgent.destroy()
+    this.#watchAgent.destroy()
+    await closed
     await this.watches.close()
   }
 
