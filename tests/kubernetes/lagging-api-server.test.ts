@@ -16,10 +16,10 @@ import type { OperatorProcess } from '../servers/support/operator-process.ts'
 const times = 10
 /** The server's and this test's time. */
 const lagMs = 2_000
-const retryAfterSeconds = 1
+const retryAfterSeconds = 3
 /** For so long, ms of the operator's time, it is counted how often a cache asks in vain: a slow machine makes that less, never more. */
 const countedMs = 60_000
-/** Between them are at the least 0.25, 0.5, 1, 2, 4, 8, 15 and 15 s. Pauses that don't grow made it 30 on a loaded machine. */
+/** Between them are at the least 0.25, 0.5, 1, 2, 4, 8, 15 and 15 s. Pauses that don't grow made it 14 on a loaded machine. */
 const asksMax = 9
 const streamJobs = `/apis/millrace.dev/v1alpha1/namespaces/${namespace}/streamjobs`
 const testMs = { timeout: 240_000 }
