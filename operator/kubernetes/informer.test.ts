@@ -181,6 +181,20 @@ describe('a cache of the API server (kubernetes.md rule 10)', () => {
     expect(lists()).toBeLessThan(15)
   })
 
+  it('keeps what it wrote while a list without it was on its way', async () => {
+    const { informer, watches, list, settle, pass, take } = subject()
+    list(pod('old', 99))
+    await settle()
+    informer.wrote(pod('own', 101))
+    take()
+    list()
+    watches[0]!.end.reject(new Error('reset'))
+    await settle()
+    await pass(2_000)
+    // The list is of version 100.
+    expect(informer.all().map(({ metadata }) => metadata.name)).toEqual(['own'])
+  })
+
   it('begins again at once when what breaks had been well for a while (a load balancer that cuts what is idle)', async () => {
     const { watches, settle, pass, lists } = subject()
     await settle()

@@ -131,7 +131,7 @@ export class Informer {
     }
   }
 
-  /** The whole list replaces what is known: what is missing in it is gone. */
+  /** The whole list replaces what is known: what is missing in it is gone, unless it was written after the list was made. */
   async #list(): Promise<string> {
     const { client, type, onChange, clock } = this.#options
     const { items, resourceVersion } = await client.list(type, this.#options)
@@ -141,7 +141,7 @@ export class Informer {
       this.#put(item)
     }
     for (const [key, object] of this.#objects) {
-      if (seen.has(key)) continue
+      if (seen.has(key) || isNewerThan(object, resourceVersion)) continue
       this.#objects.delete(key)
       onChange(object, true)
     }
@@ -207,6 +207,10 @@ export class Informer {
 
 export function keyOf(namespace: string | undefined, name: string): string {
   return `${namespace ?? ''}/${name}`
+}
+
+function isNewerThan({ metadata }: KubeObject, resourceVersion: string): boolean {
+  return Number(metadata.resourceVersion) > Number(resourceVersion)
 }
 
 /** Of the same life of an object: versions are compared as numbers, which the API promises from 1.35 on and etcd has always given. */
