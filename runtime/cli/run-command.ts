@@ -180,8 +180,12 @@ class Run {
     this.log = logTo(terminal, debug)
     this.observer = {
       began: (head) => {
+        const local = this.#local!
+        // Begun before, it goes on behind a rescale.
+        terminal.say(
+          this.#began ? `${local.identity.job} goes on ${sizeOf(local, head)}.` : beginning(local, head, from),
+        )
         this.#began = true
-        terminal.say(beginning(this.#local!, head, from))
       },
       checkpointCompleted: ({ manifest, durationMs }) => {
         this.#checkpoint = { id: manifest.id, durationMs }
@@ -273,14 +277,15 @@ class Run {
 }
 
 /** Rule 28: which job this is, and where it goes on, is said. */
-function beginning({ identity, storeFolder, graph }: LocalJob, head: Head, asked: string | undefined): string {
+function beginning(local: LocalJob, head: Head, asked: string | undefined): string {
+  const { identity, storeFolder } = local
   const { job, begin, after } = identity
   const point = restorePointOf(head)
   const from = point.kind === 'empty' ? 'the beginning' : `${point.manifest.kind} ${point.manifest.id}`
   const given = point.kind === 'empty' ? '' : ` from ${from}`
   const what =
     begin === 'resume'
-      ? `Resuming ${job} from ${from}: it was interrupted.`
+      ? `Resuming ${job} from ${from}: it has not ended.`
       : begin === 'next start' && asked !== undefined
         ? `Starting ${job} again from ${from}, as --from says: what it put out after that comes once more. Without --from it goes on where it ended.`
         : begin === 'next start'
@@ -288,8 +293,14 @@ function beginning({ identity, storeFolder, graph }: LocalJob, head: Head, asked
           : after === undefined
             ? `New job ${job}${given}.`
             : `New job ${job}${given}: the one before it ${afterwards[after]}.`
-  const subtasks = graph.vertices.reduce((sum, { parallelism }) => sum + parallelism, 0)
-  return `${what} ${subtasks} subtasks, checkpoints in ${storeFolder}.`
+  return `${what} It runs ${sizeOf(local, head)}, checkpoints in ${storeFolder}.`
+}
+
+/** A rescale holds for the rest of its start, whatever the command says (docs/decisions.md). */
+function sizeOf({ graph }: LocalJob, { rescaledTo }: Head): string {
+  if (rescaledTo !== undefined)
+    return `at parallelism ${rescaledTo}, as it was rescaled to (--parallelism counts again after a stop)`
+  return `in ${graph.vertices.reduce((sum, { parallelism }) => sum + parallelism, 0)} subtasks`
 }
 
 const afterwards: Readonly<Record<Head['end']['kind'], string>> = {
