@@ -183,7 +183,7 @@ class Run {
         const local = this.#local!
         // Begun before, it goes on behind a rescale.
         terminal.say(
-          this.#began ? `${local.identity.job} goes on ${sizeOf(local, head)}.` : beginning(local, head, from),
+          this.#began ? `${local.identity.job} goes on: ${sizeOf(local, head)}.` : beginning(local, head, from),
         )
         this.#began = true
       },
@@ -293,14 +293,14 @@ function beginning(local: LocalJob, head: Head, asked: string | undefined): stri
           : after === undefined
             ? `New job ${job}${given}.`
             : `New job ${job}${given}: the one before it ${afterwards[after]}.`
-  return `${what} It runs ${sizeOf(local, head)}, checkpoints in ${storeFolder}.`
+  return `${what} ${sizeOf(local, head)}, checkpoints in ${storeFolder}.`
 }
 
 /** A rescale holds for the rest of its start, whatever the command says (docs/decisions.md). */
 function sizeOf({ graph }: LocalJob, { rescaledTo }: Head): string {
   if (rescaledTo !== undefined)
-    return `at parallelism ${rescaledTo}, as it was rescaled to (--parallelism counts again after a stop)`
-  return `in ${graph.vertices.reduce((sum, { parallelism }) => sum + parallelism, 0)} subtasks`
+    return `Parallelism ${rescaledTo}, as it was rescaled to (--parallelism counts again after a stop)`
+  return `${graph.vertices.reduce((sum, { parallelism }) => sum + parallelism, 0)} subtasks`
 }
 
 const afterwards: Readonly<Record<Head['end']['kind'], string>> = {

@@ -113,6 +113,9 @@ describe('a running job', () => {
         const { process } = JSON.parse((await ask('status', 'counting', '--json')).stdout) as JobReport
         return process.kind === 'running' && process.job.state === 'running' && process.subtasks.length === 3
       })
+      expect(run.stderr).toMatch(/^New job counting\. \d+ subtasks, /m)
+      expect(run.stderr).toMatch(/^counting goes on: Parallelism 3, as it was rescaled to /m)
+      expect(run.stderr).not.toMatch(/Resuming|was suspended/)
       expect((await ask('list')).stdout).toMatch(/^counting +running +1 +0 +checkpoint \d+$/m)
       expect(await ask('stop', 'counting')).toMatchObject({ exitCode: 0 })
       await run.ended
