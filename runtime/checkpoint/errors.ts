@@ -49,7 +49,7 @@ export const checkpointErrors = {
     who: 'user',
     retry: false,
     remedy:
-      'Give the operator its uid back, and one of another kind a uid of its own, or allow that the state is dropped (--allow-non-restored-state): it never is unasked.',
+      'Give the operator its uid back, and one of another kind a uid of its own, or allow that the state is dropped (--allow-non-restored-state; in a process config job.restore.allowNonRestoredState): it never is unasked.',
   },
   'MR-C12': {
     meaning:
@@ -87,7 +87,7 @@ export const checkpointErrors = {
     who: 'user',
     retry: false,
     remedy:
-      'Begin from a savepoint without drain, or allow it (--allow-drained) if every record still to come may count as late.',
+      'Begin from a savepoint without drain, or allow it (--allow-drained; in a process config job.restore.allowDrained) if every record still to come may count as late.',
   },
   'MR-C18': {
     meaning: 'The restore point holds keyed state of an operator that is not keyed in the job.',

@@ -139,6 +139,8 @@ function wordsOf(outcome: JobOutcome, start: number): string {
         ? `start ${outcome.head.start} of the job has begun since: raise job.start above it to begin another`
         : `start ${start} of the job has ended (${outcome.head.end.kind}): raise job.start to begin the next`
     case 'stopped':
+      if (outcome.savepoint.drained === true)
+        return `the job was drained with savepoint ${outcome.savepoint.id}, and has finished`
       return `the job is stopped with savepoint ${outcome.savepoint.id}: raise job.start above ${start} to go on from there`
     case 'suspended':
       return `the job is suspended: raise job.start above ${start} to go on from its last checkpoint`

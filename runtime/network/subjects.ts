@@ -44,6 +44,11 @@ export function inboxPrefix(job: JobId): string {
   return `_INBOX_${token(job)}`
 }
 
+/** Where a new connection tries out whether its credentials allow the job's subjects. */
+export function trialSubject(job: JobId): string {
+  return `mr.${token(job)}.trial`
+}
+
 /** What a job's credentials must allow to publish and subscribe to. */
 export function allowedSubjects(job: JobId): readonly string[] {
   return [`mr.${token(job)}.>`, `${inboxPrefix(job)}.>`]

@@ -174,15 +174,15 @@ describe('coordinator and workers', () => {
   })
 
   it('say which subjects NATS does not allow them', async () => {
-    const job = await world.prepared({ nats })
-    const userFile = await file('other')
-    const passwordFile = await file('right')
-    await job.writeConfig({ ...job.config, nats: { ...job.config.nats, userFile, passwordFile } })
-    await job.startAll()
-    for (const process of [job.coordinator, job.workers.get('worker-0')!])
-      await job.until(`${process.name} to say it`, () =>
-        /MR-W34 [^\n]*mr\.[^\n]*Allow the credentials/.test(process.output),
-      )
+    const { config } = await world.prepared({ nats })
+    const foreign = { ...config.nats, userFile: await file('other'), passwordFile: await file('right') }
+    await Promise.all(
+      [['coordinator'], ['worker', '--name', 'w']].map(async (words) => {
+        const result = await ended({ ...config, nats: foreign }, ...words)
+        expect(result.stderr).toMatch(/MR-W34 [^\n]*mr\.[^\n]*Allow the credentials/)
+        expect(result.exitCode, result.stderr).toBe(2)
+      }),
+    )
   })
 
   it('say that the server takes only messages that are too small', async () => {

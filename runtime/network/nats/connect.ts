@@ -4,7 +4,7 @@ import type { Environment } from '../../base/environment.ts'
 import type { MillraceError } from '../../base/errors.ts'
 import type { JobId } from '../../base/ids.ts'
 import type { NatsConfig, NatsLink } from '../../distributed/contract.ts'
-import { allowedSubjects, inboxPrefix } from '../subjects.ts'
+import { allowedSubjects, inboxPrefix, trialSubject } from '../subjects.ts'
 import { checkNatsConfig } from './authentication.ts'
 import type { ReadSecret } from './authentication.ts'
 import { Connection } from './connection.ts'
@@ -22,7 +22,7 @@ export interface ConnectNatsOptions {
   readonly readSecret: ReadSecret
   /**
    * What a person must mend: a subject that is not allowed (MR-W34), what the server says without being asked (MR-W35), and once in each
-   * outage why it refuses this connection (MR-W31, W32, W33, W38). The link goes on trying. Default: the log.
+   * outage why it refuses this connection (MR-W31, W32, W33, W34, W38). The link goes on trying. Default: the log.
    */
   readonly onError?: (error: MillraceError) => void
   /** Of the first connection, ms. */
@@ -33,7 +33,7 @@ export interface ConnectNatsOptions {
 
 /**
  * Connects and stays connected. Throws MR-W37 for a configuration that contradicts itself; rejects with MR-W30 when no server answered until
- * the deadline, and at once with MR-W31 (credentials refused), W32 (TLS), W33 (max_payload too small), W38 (a file).
+ * the deadline, and at once with MR-W31 (credentials refused), W32 (TLS), W33 (max_payload too small), W34 (the job's subjects are not allowed), W38 (a file).
  */
 export async function connectNats(config: NatsConfig, options: ConnectNatsOptions): Promise<NatsLink> {
   checkNatsConfig(config)
@@ -44,6 +44,7 @@ export async function connectNats(config: NatsConfig, options: ConnectNatsOption
     name,
     inboxPrefix: config.inboxPrefix ?? inboxPrefix(job),
     allowed: allowedSubjects(job),
+    trial: trialSubject(job),
     environment,
     log,
     readSecret,

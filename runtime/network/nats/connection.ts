@@ -8,7 +8,7 @@ import { networkError } from '../errors.ts'
 import { authenticationFor, readAuthentication } from './authentication.ts'
 import type { Authentication, ReadSecret } from './authentication.ts'
 import { dial } from './dial.ts'
-import { dialFailure, payloadTooSmall, saidBy } from './failures.ts'
+import { dialFailure, payloadTooSmall, refusesOwn, saidBy, serverError } from './failures.ts'
 import { Life } from './life.ts'
 import type { LifeOptions } from './life.ts'
 import {
@@ -28,6 +28,8 @@ export interface ConnectionOptions {
   readonly inboxPrefix: string
   /** Subjects that the job's credentials must allow. */
   readonly allowed: readonly string[]
+  /** One of them, where that is tried out. */
+  readonly trial: string
   readonly environment: Environment
   readonly log: Environment['log']
   readonly readSecret: ReadSecret
@@ -58,6 +60,8 @@ export class Connection {
   readonly #sleeps = new Set<() => void>()
   #life: Life | undefined
   #closed = false
+  /** Why it is away, where a person must mend it. */
+  #failure: MillraceError | undefined
   #dropped = 0
   #waitMs = RETRY_MS_MIN
 
@@ -66,7 +70,7 @@ export class Connection {
     this.#clock = options.environment.clock
   }
 
-  /** Rejects with MR-W30 after the deadline, at once with MR-W31, W32, W33 or W38. */
+  /** Rejects with MR-W30 after the deadline, at once with MR-W31, W32, W33, W34 or W38. */
   static async open(options: ConnectionOptions): Promise<Connection> {
     const connection = new Connection(options)
     const untilMs = connection.#clock.nowMs() + options.connectDeadlineMs
@@ -130,7 +134,7 @@ export class Connection {
   async ping(): Promise<void> {
     const seen = this.#life?.probe()
     if (seen === undefined || !(await this.#inTime(seen, PING_DEADLINE_MS)))
-      throw networkError('MR-W30', `It does not answer at ${this.#options.config.servers.join(', ')}.`)
+      throw this.#failure ?? networkError('MR-W30', `It does not answer at ${this.#options.config.servers.join(', ')}.`)
   }
 
   /** Everything sent and subscribed so far is known to the server. Waits for one that is away; rejects with MR-W30 after the deadline. */
@@ -197,8 +201,29 @@ export class Connection {
       await client.close()
       return payloadTooSmall(maxPayload, server)
     }
-    this.#begin(client)
-    return undefined
+    const refused = await this.#tryOut(client, server)
+    if (refused !== undefined || this.#closed) await client.close()
+    else this.#begin(client)
+    return refused
+  }
+
+  /** Whether the credentials allow the job's subjects. The server answers in order: what it refuses comes before the answer to a ping. */
+  async #tryOut(client: Client, server: string): Promise<MillraceError | undefined> {
+    const { trial, allowed } = this.#options
+    let refused: MillraceError | undefined
+    const listen = async (): Promise<void> => {
+      for await (const status of client.status())
+        if (status.type === 'error' && refusesOwn(status.error, allowed)) refused ??= serverError(status.error, allowed)
+    }
+    void listen()
+    const subscription = client.subscribe(trial, { callback: () => undefined })
+    client.publish(trial)
+    const answered = await this.#inTime(client.flush(), DIAL_TIMEOUT_MS)
+    if (!answered) return networkError('MR-W30', `At ${server}: it took a connection and does not answer.`)
+    // What the server said is told in a turn of its own.
+    await new Promise<void>((resolve) => this.#clock.timer(0, resolve))
+    subscription.unsubscribe()
+    return refused
   }
 
   #begin(client: Client): void {
@@ -220,6 +245,7 @@ export class Connection {
       },
     })
     this.#life = life
+    this.#failure = undefined
     for (const subscription of this.#subscriptions)
       subscription.live = life.subscribe(subscription.subject, subscription.onMessage)
     this.#announce()
@@ -245,6 +271,7 @@ export class Connection {
         return
       }
       // What only a person mends is told once in an outage; that a server is away is no error, however long.
+      this.#failure = failure.code === 'MR-W30' ? undefined : failure
       if (failure.code !== 'MR-W30' && !told.has(failure.code)) {
         told.add(failure.code)
         onError(failure)

@@ -25,11 +25,20 @@ export function payloadTooSmall(maxPayload: number, server: string): MillraceErr
 
 /** A permission that the server refuses, or anything else that it says without being asked. `allowed`: what the job needs. */
 export function serverError(error: Error, allowed: readonly string[]): MillraceError {
-  const refused = /Permissions Violation for (Publish|Subscription) to "([^"]+)"/i.exec(error.message)
+  const refused = refusalIn(error)
   if (refused === null) return networkError('MR-W35', `It says: ${error.message}.`, error)
   const what = refused[1]!.toLowerCase() === 'publish' ? 'Sending to' : 'Listening on'
   return networkError('MR-W34', `${what} ${refused[2]} is refused; the job needs ${allowed.join(' and ')}.`, error)
 }
+
+/** Whether it is a refusal of something that `allowed` names. */
+export function refusesOwn(error: Error, allowed: readonly string[]): boolean {
+  const subject = refusalIn(error)?.[2]
+  return subject !== undefined && allowed.some((pattern) => subject.startsWith(pattern.replace(/>$/, '')))
+}
+
+const refusalIn = ({ message }: Error): RegExpExecArray | null =>
+  /Permissions Violation for (Publish|Subscription) to "([^"]+)"/i.exec(message)
 
 export function isAuthenticationEnd(error: Error): boolean {
   return /authentication (expired|revoked|timeout)|authorization violation/i.test(error.message)

@@ -8,7 +8,7 @@ import type { NatsConnection } from '@nats-io/transport-node'
 import type { Clock, Timer } from '../../base/environment.ts'
 import type { MillraceError } from '../../base/errors.ts'
 import { networkError } from '../errors.ts'
-import { isAuthenticationEnd, serverError } from './failures.ts'
+import { isAuthenticationEnd, refusesOwn, serverError } from './failures.ts'
 import { OUTSTANDING_BYTES_MAX, PROBE_BYTES, REFUSED_SUBJECTS_MAX, SILENT_LOOKS_MAX } from './limits.ts'
 
 export interface LifeOptions {
@@ -140,8 +140,11 @@ export class Life {
   }
 
   #serverSays(error: Error): void {
-    if (isAuthenticationEnd(error)) this.#end(`the server says ${error.message}`)
-    else this.#tell(error.message, serverError(error, this.#options.allowed))
+    const { allowed } = this.#options
+    if (isAuthenticationEnd(error)) return this.#end(`the server says ${error.message}`)
+    this.#tell(error.message, serverError(error, allowed))
+    // The next life has the credentials of then, which may be mended.
+    if (refusesOwn(error, allowed)) this.#end('a subject of the job is refused')
   }
 
   /** The client itself refuses what is above the server's limit, which may have been lowered. */
