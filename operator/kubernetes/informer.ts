@@ -67,10 +67,6 @@ export class Informer {
     return this.#ready.promise
   }
 
-  get isStale(): boolean {
-    return this.ageMs > staleAfterMs
-  }
-
   /** Since it was last heard that nothing is missing; Infinity before the first list. */
   get ageMs(): number {
     return this.#heardMs === undefined ? Number.POSITIVE_INFINITY : this.#options.clock.nowMs() - this.#heardMs
