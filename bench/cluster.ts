@@ -15,6 +15,7 @@ import type { World } from '../e2e/scenarios/support/world.ts'
 import type { Figure } from './figure.ts'
 import { median } from './measure/median.ts'
 import type { MeasureOptions } from './measure/options.ts'
+import { eachAsTheFirst } from './measure/restart-strategy.ts'
 
 const killRounds = 10
 const startRounds = 5
@@ -80,8 +81,8 @@ async function gapOf(world: World, job: ScenarioJob, change: () => Promise<unkno
 }
 
 async function kills(world: World, emit: Emit): Promise<void> {
-  // Each kill is to cost what a first one costs, the default's first delay; that one grows from kill to kill. A kill may cost several attempts.
-  const restartStrategy = { type: 'fixed-delay', attempts: 1_000, delay: '100ms' }
+  const { delayMs, ...strategy } = eachAsTheFirst
+  const restartStrategy = { ...strategy, delay: `${delayMs}ms` }
   const job = await world.started({ name: 'kills', args: plain, spec: { restartStrategy } })
   for (const component of ['worker', 'coordinator'] as const) {
     const gaps: number[] = []

@@ -15,12 +15,9 @@ import type { ServerProcess } from '../tests/servers/support/server-process.ts'
 import type { Figure } from './figure.ts'
 import { median } from './measure/median.ts'
 import type { MeasureOptions } from './measure/options.ts'
+import { eachAsTheFirst } from './measure/restart-strategy.ts'
 
 const rounds = 20
-/** The first delay of the default restart strategy. */
-const firstRestartDelayMs = 100
-/** A kill may cost several. */
-const attemptsMax = 1_000
 const exchange = fileURLToPath(new URL('./jobs/exchange.ts', import.meta.url))
 const command = fileURLToPath(new URL('../runtime/cli/main.ts', import.meta.url))
 /** What a clock tick of /proc is, per second. */
@@ -64,9 +61,7 @@ async function gaps(
 
 function plainLedger(servers: Servers, id: string, workers: number): Promise<DistributedJob> {
   const args = { splits: 4, keys: 100, ratePerSecond: 2_000, sink: 'plain', checkpointMs: 500 }
-  // Each kill is to cost what a first one costs; twenty in a row would wait up to a minute by the default's growing delay.
-  const restartStrategy = { type: 'fixed-delay', attempts: attemptsMax, delayMs: firstRestartDelayMs }
-  return DistributedJob.start({ servers, id, workers, args, settings: { restartStrategy } })
+  return DistributedJob.start({ servers, id, workers, args, settings: { restartStrategy: eachAsTheFirst } })
 }
 
 async function coordinatorKill(servers: Servers, emit: Emit): Promise<void> {

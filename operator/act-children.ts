@@ -3,7 +3,7 @@
 import type { AccessMaker } from './access.ts'
 import type { Caches } from './caches.ts'
 import { isAccess } from './child-facts.ts'
-import type { Action, Observed, Revision } from './contract.ts'
+import type { Action, NatsSharing, Observed, Revision } from './contract.ts'
 import type { ForeignObjects } from './foreign-objects.ts'
 import { KubeError } from './kubernetes/contract.ts'
 import type { KubeClient, KubeObject } from './kubernetes/contract.ts'
@@ -34,12 +34,13 @@ export async function storeRevision(
   context: ChildrenContext,
   observed: Observed,
   { revision, files }: Extract<Action, { type: 'storeRevision' }>,
-): Promise<void> {
+): Promise<NatsSharing> {
   const { job, config } = context
   await storeCode(context, observed, revision.code, files)
   const rendering = render(job, revision, clusterFactsOf(revision.spec, config))
-  const stored = { ...revision, rendering, natsSharing: natsSharing(revision.spec, config) }
-  await createOwned(context.writer, job, controllerRevision(job, stored))
+  const sharing = natsSharing(revision.spec, config)
+  await createOwned(context.writer, job, controllerRevision(job, { ...revision, rendering, natsSharing: sharing }))
+  return sharing
 }
 
 /** Code that no other revision has goes after it; what an operator that died between has left goes with the next one. */

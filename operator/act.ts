@@ -10,7 +10,6 @@ import type { Events } from './events.ts'
 import { KubeError } from './kubernetes/contract.ts'
 import { types } from './kubernetes/types.ts'
 import type { SeenJob, SeenSavepoint } from './observe.ts'
-import { natsSharing } from './resources/cluster-facts.ts'
 import { disposalPod } from './resources/disposal-pod.ts'
 import type { OwnerJob } from './resources/objects.ts'
 import { shortPod } from './resources/short-pod.ts'
@@ -46,8 +45,7 @@ async function carryOut(context: ActContext, seen: SeenJob, action: Action): Pro
     case 'removeFinalizer':
       return writer.finalizer(object.metadata.uid === owner.uid ? object : seen.object, false)
     case 'storeRevision':
-      await storeRevision(children, observed, action)
-      if (natsSharing(action.revision.spec, context.config) === 'shared')
+      if ((await storeRevision(children, observed, action)) === 'shared')
         await events.tell(object, sharedNats(action.revision.name))
       return
     case 'deleteRevision':

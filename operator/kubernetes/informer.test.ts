@@ -55,8 +55,14 @@ function subject() {
     list: (...objects: readonly KubeObject[]) => {
       items = objects
     },
-    fail: (error: Error | undefined) => {
+    /** The first watch breaks, and each list is answered by the error until `recover`. */
+    refuse: async (error: Error) => {
       failing = error
+      watches[0]!.end.reject(new Error('reset'))
+      await executor.runAllSettled()
+    },
+    recover: () => {
+      failing = undefined
     },
     lists: () => listed,
     settle: () => executor.runAllSettled(),
@@ -113,12 +119,10 @@ describe('a cache of the API server (kubernetes.md rule 10)', () => {
   })
 
   it('is stale when nothing was heard for long, and waits longer between tries that fail', async () => {
-    const { informer, watches, fail, settle, pass, lists } = subject()
+    const { informer, refuse, recover, settle, pass, lists } = subject()
     await settle()
     expect(informer.ageMs).toBeLessThan(staleAfterMs)
-    fail(new Error('refused'))
-    watches[0]!.end.reject(new Error('reset'))
-    await settle()
+    await refuse(new Error('refused'))
     await pass(10_000)
     const tries = lists()
     expect(tries).toBeGreaterThan(2)
@@ -126,17 +130,15 @@ describe('a cache of the API server (kubernetes.md rule 10)', () => {
     await pass(staleAfterMs)
     expect(informer.ageMs).toBeGreaterThan(staleAfterMs)
     expect(lists() - tries).toBeLessThan(30)
-    fail(undefined)
+    recover()
     await pass(60_000)
     expect(informer.ageMs).toBeLessThan(staleAfterMs)
   })
 
   it('leaves the server alone for as long as it asks', async () => {
-    const { watches, fail, settle, pass, lists } = subject()
+    const { refuse, settle, pass, lists } = subject()
     await settle()
-    fail(new KubeError(429, 'TooManyRequests', 'slow down', 30_000))
-    watches[0]!.end.reject(new Error('reset'))
-    await settle()
+    await refuse(new KubeError(429, 'TooManyRequests', 'slow down', 30_000))
     await pass(1_000)
     const tries = lists()
     await pass(28_000)
@@ -146,11 +148,9 @@ describe('a cache of the API server (kubernetes.md rule 10)', () => {
   })
 
   it('asks again within two minutes, though it is asked to wait for a day', async () => {
-    const { watches, fail, settle, pass, lists } = subject()
+    const { refuse, settle, pass, lists } = subject()
     await settle()
-    fail(new KubeError(429, 'TooManyRequests', 'slow down', 86_400_000))
-    watches[0]!.end.reject(new Error('reset'))
-    await settle()
+    await refuse(new KubeError(429, 'TooManyRequests', 'slow down', 86_400_000))
     await pass(5_000)
     const tries = lists()
     await pass(120_000)
@@ -158,11 +158,9 @@ describe('a cache of the API server (kubernetes.md rule 10)', () => {
   })
 
   it('waits longer each time while every list is refused, though it is asked for one second alone (429)', async () => {
-    const { watches, fail, settle, pass, lists } = subject()
+    const { refuse, settle, pass, lists } = subject()
     await settle()
-    fail(new KubeError(429, 'TooManyRequests', 'slow down', 1_000))
-    watches[0]!.end.reject(new Error('reset'))
-    await settle()
+    await refuse(new KubeError(429, 'TooManyRequests', 'slow down', 1_000))
     await pass(60_000)
     expect(lists()).toBeGreaterThan(4)
     expect(lists()).toBeLessThan(15)

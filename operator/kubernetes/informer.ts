@@ -205,13 +205,12 @@ export function keyOf(namespace: string | undefined, name: string): string {
   return `${namespace ?? ''}/${name}`
 }
 
-function isNewerThan({ metadata }: KubeObject, resourceVersion: string): boolean {
-  return Number(metadata.resourceVersion) > Number(resourceVersion)
+/** Of the same life of an object. */
+function isOlder({ metadata }: KubeObject, known: KubeObject): boolean {
+  return metadata.uid === known.metadata.uid && isNewerThan(known, metadata.resourceVersion)
 }
 
-/** Of the same life of an object: versions are compared as numbers, which the API promises from 1.35 on and etcd has always given. */
-function isOlder(object: KubeObject, known: KubeObject): boolean {
-  if (object.metadata.uid !== known.metadata.uid) return false
-  const [left, right] = [Number(object.metadata.resourceVersion), Number(known.metadata.resourceVersion)]
-  return Number.isFinite(left) && Number.isFinite(right) && left < right
+/** Versions are compared as numbers, which the API promises from 1.35 on and etcd has always given; what is none is never newer. */
+function isNewerThan({ metadata }: KubeObject, resourceVersion: string | undefined): boolean {
+  return Number(metadata.resourceVersion) > Number(resourceVersion)
 }

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import { parseProcessConfig } from '../../runtime/distributed/process-config.ts'
-import { START_IN_RENDERING } from '../contract.ts'
 import { asRendered } from './as-rendered.ts'
 import { accessSecret } from './access-secret.ts'
 import { cluster, code, job, revisionOf, specOf } from './harness.ts'
@@ -94,22 +93,21 @@ describe('a rendering', () => {
   })
 
   it('names its children by kind and name, the start where there is one', () => {
-    expect(Object.keys(jobs.most)).toContain(`ConfigMap/${configName(job, START_IN_RENDERING)}`)
+    expect(Object.keys(jobs.most)).toContain(`ConfigMap/${configName(job, '{start}')}`)
     expect(Object.keys(started('most'))).toContain(`ConfigMap/${configName(job, '7')}`)
-    expect(JSON.stringify(started('most'))).not.toContain(START_IN_RENDERING)
-    expect(JSON.stringify(started('least'))).not.toContain(START_IN_RENDERING)
+    expect(JSON.stringify(started('most'))).not.toContain('{start}')
+    expect(JSON.stringify(started('least'))).not.toContain('{start}')
   })
 
   it("leaves the job's own args as they are, whatever they say", () => {
-    const out = `/out/${START_IN_RENDERING}`
-    const spec = specOf({ program: { module: { path: '/opt/job/job.ts' }, args: { out } } })
+    const spec = specOf({ program: { module: { path: '/opt/job/job.ts' }, args: { out: '/out/{start}' } } })
     const filled = fillIn(render(job, revisionOf(spec, undefined), cluster), {
       start: 7,
       begin: { parallelism: 1 },
       workers: 1,
     })
     const map = filled[`ConfigMap/${configName(job, '7')}`] as unknown as { data: { 'process.json': string } }
-    expect(JSON.parse(map.data['process.json'])).toMatchObject({ job: { args: { out } } })
+    expect(JSON.parse(map.data['process.json'])).toMatchObject({ job: { args: { out: '/out/{start}' } } })
   })
 
   it('holds neither a secret nor code', () => {

@@ -39,8 +39,8 @@ export type Committed =
   | { readonly outcome: 'would do' | 'done'; readonly head: Head; readonly sinks: readonly SinkTransactions[] }
 
 /**
- * A job that was stopped with drain has finished then. Throws MR-A09 for the code of an earlier start, MR-C12 for a sink that the job does not have, MR-J65 around MR-N12 for a
- * transaction that the external system has forgotten, MR-J60 at the deadline: what is permitted stays in HEAD, and commits can be made again.
+ * A job that was stopped with drain has finished then. Throws MR-A09 for the code of an earlier start, MR-C12 for a sink that the job
+ * does not have, MR-J65 around MR-N12 for a transaction that the external system has forgotten, MR-J60 at the deadline: what is permitted stays in HEAD, and commits can be made again.
  */
 export async function commitOfJob(
   world: AdminWorld,

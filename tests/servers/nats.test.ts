@@ -38,14 +38,15 @@ async function start(config = ''): Promise<NatsServer> {
 
 const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes)
 const bytesOf = (words: string): Uint8Array => new TextEncoder().encode(words)
-const userConfig = (password: string): string =>
-  `authorization { users: [ { user: alice, password: "${password}", permissions: { publish: "mr.job.>", subscribe: ["mr.job.>", "_INBOX_job.>"] } } ] }`
-/** alice may use the subjects of the job, bob those of another. */
-const twoUsers = (alice: string): string => {
-  const user = (name: string, job: string): string =>
-    `{ user: ${name}, password: "same", permissions: { publish: "mr.${job}.>", subscribe: ["mr.${job}.>", "_INBOX_${job}.>"] } }`
-  return `authorization { users: [ ${user('alice', alice)}, ${user('bob', 'other')} ] }`
+/** Users by their names, each with the subjects of one job. */
+const usersConfig = (jobs: Readonly<Record<string, string>>, password: string): string => {
+  const users = Object.entries(jobs).map(
+    ([name, job]) =>
+      `{ user: ${name}, password: "${password}", permissions: { publish: "mr.${job}.>", subscribe: ["mr.${job}.>", "_INBOX_${job}.>"] } }`,
+  )
+  return `authorization { users: [ ${users.join(', ')} ] }`
 }
+const userConfig = (password: string): string => usersConfig({ alice: 'job' }, password)
 const userFiles = { userFile: '/user', passwordFile: '/password' }
 
 describe('the first connection', () => {
@@ -237,7 +238,7 @@ describe('the credentials of one job', () => {
   })
 
   it('that do not allow the subjects of the job are refused at once', async () => {
-    const server = await start(twoUsers('job'))
+    const server = await start(usersConfig({ alice: 'job', bob: 'other' }, 'same'))
     links.secrets.set('/user', 'bob').set('/password', 'same')
     const { code, words } = await rejection(links.open({ servers: [server.url], ...userFiles }))
     expect(code).toBe('MR-W34')
@@ -247,19 +248,19 @@ describe('the credentials of one job', () => {
   })
 
   it('that came to allow other subjects are told of once and to who asks, and found when the file has right ones', async () => {
-    const server = await start(twoUsers('job'))
+    const server = await start(usersConfig({ alice: 'job' }, 'same'))
     links.secrets.set('/user', 'alice').set('/password', 'same')
     const link = await links.open({ servers: [server.url], ...userFiles })
     const got: string[] = []
     link.transport.subscribe('mr.job.x', (bytes) => got.push(text(bytes)))
-    await server.configure(twoUsers('elsewhere'))
+    await server.configure(usersConfig({ alice: 'elsewhere' }, 'same'))
     await server.process.restart()
     await until('the refusal is told', () => links.errors.length > 0)
     expect(links.errors.map(({ code }) => code)).toEqual(['MR-W34'])
     await until('it is away', () => !link.connected)
     expect((await rejection(link.ping())).code).toBe('MR-W34')
     // Others have the job's subjects now.
-    await server.configure(twoUsers('job').replace('user: bob', 'user: carol').replace('user: alice', 'user: bob'))
+    await server.configure(usersConfig({ bob: 'job' }, 'same'))
     links.secrets.set('/user', 'bob')
     await server.process.restart()
     await link.flush()

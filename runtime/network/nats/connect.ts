@@ -33,7 +33,8 @@ export interface ConnectNatsOptions {
 
 /**
  * Connects and stays connected. Throws MR-W37 for a configuration that contradicts itself; rejects with MR-W30 when no server answered until
- * the deadline, and at once with MR-W31 (credentials refused), W32 (TLS), W33 (max_payload too small), W34 (the job's subjects are not allowed), W38 (a file).
+ * the deadline, and at once with MR-W31 (credentials refused), W32 (TLS), W33 (max_payload too small), W34 (the job's subjects are not
+ * allowed), W38 (a file).
  */
 export async function connectNats(config: NatsConfig, options: ConnectNatsOptions): Promise<NatsLink> {
   checkNatsConfig(config)
