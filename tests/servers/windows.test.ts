@@ -186,13 +186,16 @@ describe('an object store', () => {
     const ways = job.network!.ways('coordinator')
     await job.until('the workers to be there', () => ways.every((way) => way.open === 1))
     const [sinceMs, accepted] = [performance.now(), ways.map((way) => way.accepted)]
-    while (performance.now() - sinceMs < 32_000) {
+    const looks = (): readonly number[] => ways.map((way, index) => way.accepted - accepted[index]!)
+    // A worker that was sent on after half a minute waits up to 2 s before it looks; the next time is half a minute later.
+    const passedMs = (): number => performance.now() - sinceMs
+    while (passedMs() < 32_000 || (looks().includes(0) && passedMs() < 45_000)) {
       expect(await probe('/livez')).toEqual({ status: 200, live: true })
       expect(await probe('/readyz')).toEqual(waits)
       await new Promise((resolve) => setTimeout(resolve, 500))
     }
     // They stayed; after half a minute each has looked once whether there is another coordinator.
-    expect(ways.map((way, index) => way.accepted - accepted[index]!)).toEqual([1, 1])
+    expect(looks()).toEqual([1, 1])
     expect(await job.request('GET', '/v1/job')).toMatchObject({ status: 503, body: { code: 'MR-H11' } })
     expect(job.coordinator.output).toContain('the object store does not do what it is asked; trying again')
     expect(job.coordinator.output).not.toContain('the coordinator begins')
