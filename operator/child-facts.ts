@@ -56,6 +56,7 @@ export function childFact(object: KubeObject, job: OwnerJob, isRight: boolean): 
     start: Number.isSafeInteger(start) ? start : undefined,
     replicas: isWorkload ? (replicas ?? 1) : undefined,
     podsRefused: podsRefused(object),
+    podsMissing: podsMissing(object),
     asRendered: isRight,
     ownedByJob: isOwnedBy(object as KubernetesObject, job),
     deleting: metadata.deletionTimestamp !== undefined,
@@ -69,6 +70,18 @@ function podsRefused(object: KubeObject): string | undefined {
   }
   const failure = conditions.find(({ type, status }) => type === 'ReplicaFailure' && status === 'True')
   return failure && (failure.message ?? 'no reason was given')
+}
+
+/** Also more than none for a moment, behind each pod that goes. */
+function podsMissing({ kind, metadata, ...object }: KubeObject): number {
+  if (kind !== 'StatefulSet') return 0
+  const { replicas: asked = 1 } = (object['spec'] ?? {}) as { readonly replicas?: number }
+  const { replicas: made, observedGeneration } = (object['status'] ?? {}) as {
+    readonly replicas?: number
+    readonly observedGeneration?: number
+  }
+  const isKnown = made !== undefined && observedGeneration === metadata.generation
+  return isKnown ? Math.max(0, asked - made) : 0
 }
 
 export function isAccess({ kind, metadata }: KubeObject): boolean {

@@ -129,6 +129,19 @@ describe('the conditions of a running job', () => {
     expect(refreshed(refused, status).conditions.find(({ type }) => type === 'Degraded')!.message).toBe(
       'A pod of Deployment coordinator does not run: serviceaccount "x" not found',
     )
+    const short = { kind: 'StatefulSet', name: 'workers', podsMissing: 1, replicas: 2 }
+    const restarting = withCoordinator(world, { state: 'restarting', lastFailure: 'slots are missing' })
+    const lacking: Observed = {
+      ...restarting,
+      children: { ...children, 'StatefulSet/workers': { ...children[key]!, ...short } },
+    }
+    expect(refreshed(lacking, status).conditions.find(({ type }) => type === 'Degraded')!.message).toBe(
+      'The job restarts after a failure: slots are missing. 1 of the 2 pods of StatefulSet workers are not made; kubectl describe statefulset workers -n default says why.',
+    )
+    const late = { ...lacking, nowMs: lacking.nowMs + 600_000 }
+    expect(refreshed(late, at('starting')).conditions.find(({ type }) => type === 'Stalled')!.message).toBe(
+      'Upgrade makes no progress: 1 of the 2 pods of StatefulSet workers are not made; kubectl describe statefulset workers -n default says why. It is still tried; mend what is named, or change the spec.',
+    )
     const lost = world.observe().pods.map((pod) => ({ ...pod, nodeLost: pod.name === 'worker-1' }))
     expect(conditions({ ...world.observe(), pods: lost }, status)).toEqual({ ...calm, Degraded: 'True Outage' })
   })

@@ -174,8 +174,11 @@ function degradedWord(observed: Observed, status: StreamJobStatus): Word {
       'CoordinatorUnreachable',
       `The coordinator does not answer: ${silence(observed)}. Its tasks run on; checkpoints wait.`,
     )
-  if (own.state === 'restarting')
-    return is('Restarting', `The job restarts after a failure: ${own.lastFailure ?? 'unknown'}.`)
+  if (own.state === 'restarting') {
+    const missing = missingPods(observed)
+    const lack = missing === undefined ? '' : ` ${capital(missing)}.`
+    return is('Restarting', `The job restarts after a failure: ${own.lastFailure ?? 'unknown'}.${lack}`)
+  }
   if (trouble !== undefined) return troubleWord(trouble)
   if (status.blocked?.reason === 'RolledBack') return is('RolledBack', status.blocked.message)
   return isNot('AsExpected', 'Nothing is wrong.')
@@ -255,9 +258,17 @@ function stalledBy(observed: Observed, status: StreamJobStatus): Word | undefine
   const trouble = troubleOf(observed)
   const cause =
     trouble === undefined
-      ? `${capital(transition.kind)} makes no progress: ${observed.refusedAct ?? stepWords[transition.step]}`
+      ? `${capital(transition.kind)} makes no progress: ${observed.refusedAct ?? missingPods(observed) ?? stepWords[transition.step]}`
       : `${trouble.reason}: ${trouble.message}`
   return is('ProgressDeadlineExceeded', `${cause}. It is still tried; mend what is named, or change the spec.`)
+}
+
+/** Not by itself a trouble: a pod that has gone is missing too, until the next is made. */
+function missingPods({ children }: Observed): string | undefined {
+  const short = Object.values(children).find(({ ownedByJob, podsMissing }) => ownedByJob && podsMissing > 0)
+  if (short === undefined) return undefined
+  const { kind, namespace, name, podsMissing, replicas } = short
+  return `${podsMissing} of the ${replicas} pods of ${kind} ${name} are not made; kubectl describe statefulset ${name} -n ${namespace} says why`
 }
 
 function capital(text: string): string {

@@ -324,6 +324,8 @@ export interface ChildFact extends ObjectIdentity {
   readonly replicas: number | undefined
   /** Why the cluster lets a workload make no pods: its account is not there, a quota is used up, a policy forbids them. */
   readonly podsRefused: string | undefined
+  /** Of a StatefulSet, which tells why in its events alone: pods that its controller has not made though it knows how many are asked for. */
+  readonly podsMissing: number
   /** Whether it is as its revision's rendering says (our fields). */
   readonly asRendered: boolean
   readonly ownedByJob: boolean

@@ -278,6 +278,7 @@ export class World extends Cluster {
       start,
       replicas: kind === 'Deployment' ? 1 : undefined,
       podsRefused: undefined,
+      podsMissing: 0,
       asRendered: true,
       ownedByJob: true,
       deleting: false,

@@ -24,7 +24,7 @@ export async function afterBackOff(options: AfterBackOffOptions): Promise<Head |
   const { clock, log } = environment
   const raising = new RaiseAgain({ start, backOffMs, nowMs: clock.nowMs() })
   slots.sendOn((instance) => raising.seeks(instance, clock.nowMs()))
-  log('info', 'another coordinator has taken the job over: it is watched whether that one lives', { backOffMs })
+  log('warn', 'another coordinator has taken the job over: it is watched whether that one lives', { backOffMs })
   for (;;) {
     const waitMs = raising.wakeAtMs - clock.nowMs()
     if (waitMs > 0) await pause(clock, waitMs)
