@@ -10,7 +10,7 @@ import { helmUninstall, isInstalled } from './installation.ts'
 import { kindCluster } from './kind.ts'
 import { readOptions, usage } from './options.ts'
 import type { E2eOptions } from './options.ts'
-import { planOf } from './plan.ts'
+import { nextTurn, planOf } from './plan.ts'
 import { clusterReady } from './ready.ts'
 import { endCommands, run } from './run.ts'
 import type { Scenario } from './scenario.ts'
@@ -26,8 +26,7 @@ async function main(): Promise<number> {
   if (options === undefined) return 2
   const scenarios = await loadScenarios()
   if (options.list) {
-    for (const { name, core, long } of scenarios)
-      console.log(`${name}${core ? ' (core)' : ''}${long === true ? ' (long)' : ''}`)
+    for (const { name, core } of scenarios) console.log(`${name}${core ? ' (core)' : ''}`)
     return 0
   }
   const { kubeconfig, load, clusterName } = options
@@ -41,26 +40,23 @@ async function main(): Promise<number> {
   const counts = { passed: 0, failed: 0 }
   try {
     const image = await clusterReady(cluster, options)
-    for (const [index, scenario] of [...fixed, ...turns].entries()) {
-      if (index >= fixed.length && performance.now() > endMs) {
-        console.log(
-          `not begun, for want of time: ${turns
-            .slice(index - fixed.length)
-            .map(({ name }) => name)
-            .join('; ')}`,
-        )
-        break
-      }
+    const left = { fixed: [...fixed], turns: [...turns] }
+    for (;;) {
+      const scenario = left.fixed.shift() ?? nextTurn(left.turns, endMs - performance.now())
+      if (scenario === undefined) break
+      left.turns = left.turns.filter((turn) => turn !== scenario)
       const outcome = await runScenario(cluster, scenario, image)
       counts[outcome === 'passed' ? 'passed' : 'failed']++
       // It may still be at work, and would disturb the next.
       if (outcome === 'late') {
-        counts.failed += Math.max(0, fixed.length - index - 1)
+        counts.failed += left.fixed.length
         console.log('the run ends here: a scenario that does not end would disturb the others')
         break
       }
       if (!options.keep) await removeNamespaces(cluster)
     }
+    if (left.turns.length > 0)
+      console.log(`not begun, for want of time: ${left.turns.map(({ name }) => name).join('; ')}`)
   } catch (error) {
     counts.failed++
     console.log(String((error as Error).stack))

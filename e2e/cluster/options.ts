@@ -7,7 +7,7 @@ export const usage = `npm run e2e [-- OPTIONS] [SCENARIO...]
   --all                 every scenario, the long ones too
   --keep                leave the cluster up at the end, and use one that was left up
   --list                print the scenarios and end
-  --minutes N           begin no scenario outside the core after N minutes (20)
+  --minutes N           of those outside the core, only what is likely to end within N minutes (20)
   --turn WORD           another word is another order of the others (the commit)
   --name NAME           of the kind cluster (millrace); two names, two clusters
   --kubeconfig FILE     an existing cluster instead of kind

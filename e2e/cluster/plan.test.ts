@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { planOf } from './plan.ts'
+import { nextTurn, planOf } from './plan.ts'
 import type { Scenario } from './scenario.ts'
 
 const scenarioOf = (name: string, more: Partial<Scenario> = {}): Scenario => ({
@@ -15,13 +15,12 @@ const scenarios = [
   scenarioOf('b'),
   scenarioOf('c'),
   scenarioOf('d'),
-  scenarioOf('storm of half an hour', { long: true }),
 ]
 const usual = { names: [], all: false, turn: '1', can: { kill: true } }
 const namesOf = (some: readonly Scenario[]): string[] => some.map(({ name }) => name)
 
 describe('the plan of a run', () => {
-  it('has the core first, then every other scenario in turn, and no long one', () => {
+  it('has the core first, then every other scenario in turn', () => {
     const { fixed, turns } = planOf(scenarios, usual)
     expect(namesOf(fixed)).toEqual(['first job', 'node lost'])
     expect(namesOf(turns).toSorted()).toEqual(['a', 'b', 'c', 'd'])
@@ -41,11 +40,19 @@ describe('the plan of a run', () => {
   })
 
   it('has only those that were named, by words or as files are called', () => {
-    expect(namesOf(planOf(scenarios, { ...usual, names: ['storm-of-half-an-hour', 'first job'] }).fixed)).toEqual([
+    expect(namesOf(planOf(scenarios, { ...usual, names: ['NODE-lost', 'first job'] }).fixed)).toEqual([
       'first job',
-      'storm of half an hour',
+      'node lost',
     ])
     expect(() => planOf(scenarios, { ...usual, names: ['first jab'] })).toThrow('there is no scenario "first jab"')
+  })
+
+  it('leaves to another turn what would not end in time', () => {
+    const turns = [scenarioOf('storm', { usualMs: 420_000 }), scenarioOf('a'), scenarioOf('short', { usualMs: 60_000 })]
+    expect(nextTurn(turns, 420_000)!.name).toBe('storm')
+    expect(nextTurn(turns, 419_999)!.name).toBe('a')
+    expect(nextTurn(turns, 179_999)!.name).toBe('short')
+    expect(nextTurn(turns, 59_999)).toBeUndefined()
   })
 
   it('tells apart what is not possible on a cluster', () => {

@@ -14,6 +14,13 @@ export interface Plan {
   readonly impossible: readonly Scenario[]
 }
 
+const usualMsDefault = 180_000
+
+/** The first of them that is likely to end in time. */
+export function nextTurn(turns: readonly Scenario[], leftMs: number): Scenario | undefined {
+  return turns.find(({ usualMs = usualMsDefault }) => usualMs <= leftMs)
+}
+
 /** Throws when a name is nobody's. */
 export function planOf(
   scenarios: readonly Scenario[],
@@ -24,7 +31,7 @@ export function planOf(
   const unknown = names.find((name) => !scenarios.some((scenario) => wordsOf(scenario.name) === wordsOf(name)))
   if (unknown !== undefined) throw new Error(`there is no scenario "${unknown}"; --list prints them`)
   const asked = scenarios.filter((scenario) => names.some((name) => wordsOf(name) === wordsOf(scenario.name)))
-  const wanted = asked.length > 0 ? asked : scenarios.filter((scenario) => all || scenario.long !== true)
+  const wanted = asked.length > 0 ? asked : scenarios
   const possible = wanted.filter(({ needs = [] }) => needs.every((need) => can[need]))
   const isFixed = ({ core }: Scenario): boolean => all || asked.length > 0 || core
   const place = ({ name }: Scenario): string => createHash('sha256').update(`${turn} ${name}`).digest('hex')

@@ -7,8 +7,8 @@ export interface Scenario {
   readonly name: string
   /** Run every time; the others take turns. */
   readonly core: boolean
-  /** Run only with --all or by its name: takes long. */
-  readonly long?: boolean
+  /** About how long it takes; one out of the core that would not fit into the time that is left is left to another turn. Default: three minutes. */
+  readonly usualMs?: number
   /** Without these the scenario cannot be run on a cluster. */
   readonly needs?: readonly (keyof Abilities)[]
   /** Default: ten minutes. */

@@ -15,7 +15,7 @@ async function twoFiles(): Promise<Readonly<Record<string, string>>> {
 /** The files import each other. Editing the ConfigMap is an upgrade; a pod that is replaced before it never meets the edited code. */
 export const scenario: Scenario = {
   name: 'code of several files edited',
-  core: true,
+  core: false,
   run: (cluster, context) =>
     inWorld(cluster, context, 'files', async ({ started }) => {
       const code = await twoFiles()

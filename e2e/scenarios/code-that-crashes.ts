@@ -20,6 +20,7 @@ const stalling = (code: string): string =>
 export const scenario: Scenario = {
   name: 'code that crashes',
   core: false,
+  usualMs: 480_000,
   deadlineMs: 900_000,
   run: (cluster, context) =>
     inWorld(cluster, context, 'crash', async ({ started }) => {

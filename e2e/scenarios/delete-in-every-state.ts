@@ -54,6 +54,7 @@ const deletionDeadlineMs = 60_000
 export const scenario: Scenario = {
   name: 'delete in every state',
   core: false,
+  usualMs: 480_000,
   run: (cluster, context) =>
     inWorld(cluster, context, 'delete', async ({ job: make }) => {
       for (const [index, [state, bring]] of Object.entries(states).entries()) {

@@ -49,6 +49,7 @@ async function isDone(job: ScenarioJob, fits: Change['isDone']): Promise<boolean
 export const scenario: Scenario = {
   name: 'operator killed at every write',
   core: false,
+  usualMs: 1_200_000,
   deadlineMs: 1_200_000,
   run: (cluster, context) =>
     inWorld(cluster, context, 'writes', async ({ started, namespace }) => {

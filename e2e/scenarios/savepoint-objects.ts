@@ -10,7 +10,7 @@ interface SavepointObject {
 /** Taken on demand, by nonce and by schedule; they outlive the job, begin another one, and their files go with them on request. */
 export const scenario: Scenario = {
   name: 'savepoint objects',
-  core: true,
+  core: false,
   run: (cluster, context) =>
     inWorld(cluster, context, 'savepoints', async ({ started, job: make, namespace }) => {
       const at = ['--namespace', namespace]

@@ -27,7 +27,8 @@ async function rolledBack(job: ScenarioJob, revision: string | undefined): Promi
 /** A bad image and code that throws: neither loses the job that ran, and a good spec then goes on from the same state. */
 export const scenario: Scenario = {
   name: 'spec that does not work',
-  core: true,
+  core: false,
+  usualMs: 240_000,
   run: (cluster, context) =>
     inWorld(cluster, context, 'bad', async ({ started }) => {
       const spec = {

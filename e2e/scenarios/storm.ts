@@ -27,6 +27,7 @@ const kills: Readonly<Record<string, (cluster: Cluster, job: ScenarioJob) => Pro
 export const scenario: Scenario = {
   name: 'storm',
   core: false,
+  usualMs: (minutes + 3) * 60_000,
   needs: ['kill'],
   deadlineMs: (minutes + 10) * 60_000,
   run: (cluster, context) =>
