@@ -225,7 +225,10 @@ function processLines({ job, subtasks, checkpoints }: Extract<ProcessReport, { k
     lines.push(
       `${counters.completed} snapshots completed, ${counters.failed} failed${last === null ? '' : `; the last is ${last.kind} ${last.id}, in ${formatDuration(last.durationMs)}`}${pending === null ? '' : `; ${pending.kind} ${pending.id} is pending`}.`,
     )
-  lines.push('', table([subtaskHeads, ...subtasks.map(subtaskRow)]), '')
+  // A local job has no workers: its slots are threads of its own.
+  const withWorkers = subtasks.some(({ worker }) => worker !== null)
+  const rows = subtasks.map((subtask) => [...subtaskRow(subtask), ...(withWorkers ? [subtask.worker ?? '-'] : [])])
+  lines.push('', table([[...subtaskHeads, ...(withWorkers ? ['worker'] : [])], ...rows]), '')
   return lines
 }
 

@@ -204,6 +204,8 @@ export interface SlotProvider {
   readonly registrationDeadlineMs?: number
   /** How many slots there is room for now; undefined: as many as are started. */
   readonly slotsOffered?: number
+  /** The name of the worker in whose process the slot is. undefined: in none that is known. Absent: slots are threads of this process. */
+  workerOf?(slot: SlotId): string | undefined
   /** Slots that run on from the incarnation before. Absent: slots die with their coordinator. */
   survivors?(options: SurvivorsOptions): Promise<readonly SurvivingSlot[]>
   /** Another coordinator owns the job, or is to: nothing is ended any more, and the slots are left to it. Absent: they end. */

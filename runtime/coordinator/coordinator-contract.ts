@@ -72,6 +72,8 @@ export interface ReportedFailure {
   readonly code?: string | undefined
   /** Subtasks that failed; of a lost slot, all that it ran. Absent: unknown. */
   readonly failed?: readonly TaskId[]
+  /** Names of the workers in whose slots they ran, as far as those are still there. Absent: unknown, or the slots are threads of this process. */
+  readonly workers?: readonly string[] | undefined
 }
 
 export interface ReportedRestart extends ReportedFailure {

@@ -103,11 +103,12 @@ export const coordinatorErrors = {
       'Mend the cause and give the same command again: it commits first, and goes on from its last checkpoint. Nothing is dropped unasked.',
   },
   'MR-O24': {
-    meaning: 'The job could not be stopped with a savepoint, and runs on.',
+    meaning:
+      'Subtasks had halted for a snapshot, to stop the job, to rescale it or to move from a worker that is about to end, and it did not complete.',
     who: 'external system',
     retry: true,
     remedy:
-      'See why the savepoint failed and ask for it again; what had halted for it restarts from the last checkpoint.',
+      'They restart from the last checkpoint, and this counts as no restart. See why the snapshot failed, and ask again for what was asked for.',
   },
   'MR-O25': {
     meaning: 'Another command changed the job while this one was about to begin it from a given restore point.',
@@ -134,6 +135,13 @@ export const coordinatorErrors = {
     retry: true,
     remedy:
       'Its end stays, nothing of it runs, and HEAD keeps what may be committed: nothing is dropped. Mend the cause and give the same command again, or millrace admin commit: that is committed first.',
+  },
+  'MR-O29': {
+    meaning: 'The coordinator before this one is gone, and not all subtasks that ran under it run on.',
+    who: 'millrace',
+    retry: true,
+    remedy:
+      'Nothing needs to be done: what is named, and all that exchanges records with it, begins again from the last checkpoint; this counts as no restart. If it comes often, see why workers end together with their coordinator.',
   },
 } as const satisfies Record<string, ErrorRow>
 

@@ -167,6 +167,34 @@ describe('a job that runs on in other slots', () => {
     expect(cluster.restarts).toEqual([])
   })
 
+  it.each([
+    { regions: true, what: 'region', tasks: 1, failed: 1 },
+    { regions: false, what: 'job', tasks: 4, failed: 4 },
+  ])(
+    'tells of the $what that restarts since a slot has gone with the coordinator before, which asks no restart strategy',
+    async ({ regions, tasks, failed }) => {
+      const cluster = new Cluster()
+      cluster.adopts = true
+      const first = cluster.coordinator({ regions }).run()
+      await cluster.pass(60_000, () => cluster.checkpoints === 2)
+      const swap = cluster.heads.swap.bind(cluster.heads)
+      cluster.heads.swap = async () => ({ outcome: 'unclear', cause: new Error('no answer') })
+      expect(await cluster.ended(first)).toContain('MR-S12')
+      cluster.heads.swap = swap
+      cluster.abandoned = false
+      cluster.slots.get([...cluster.slots.keys()][0]!)!.end('its worker is gone')
+      const before = cluster.reported.length
+      expect(await cluster.ended(cluster.coordinator({ regions }).run())).toEqual({ kind: 'finished' })
+      cluster.expectExact()
+      const [restart, ...others] = cluster.reported.slice(before)
+      expect(restart).toMatchObject({ code: 'MR-O29', tasks, inMs: 0 })
+      expect(restart!.message).toMatch(/numbers\S*\/0: nobody runs it/)
+      expect(restart!.failed).toHaveLength(failed)
+      expect(others).toEqual([])
+      expect((await cluster.head()).restarts).toBe(0)
+    },
+  )
+
   it('names each slot in HEAD before it starts, and no more the life that it gave up: nobody is to adopt that (rule 25)', async () => {
     const cluster = new Cluster()
     cluster.adopts = true

@@ -18,6 +18,7 @@ import { deploymentsOf } from './deployment.ts'
 import { coordinatorError } from './errors.ts'
 import type { Failure } from './execution.ts'
 import { decideAdoption, isComplete } from './adoption.ts'
+import type { Adoption } from './adoption.ts'
 import { failoverScope } from './failover.ts'
 import type { FailoverScope } from './failover.ts'
 import type { Interruption, Interruptions } from './interruptions.ts'
@@ -133,6 +134,7 @@ export class JobRun {
       const { failure } = interruption
       const { error } = failure
       const beginning = this.parts.execution.someDeploying(failure.tasks)
+      const workers = this.#workersOf(failure)
       strategy.onRunning(this.parts.runningSinceMs, environment.clock.nowMs())
       const failover = await this.#fail(failure)
       if (failover === undefined) continue
@@ -144,7 +146,7 @@ export class JobRun {
         throw coordinatorError('MR-O20', error.message)
       const decision = this.#decide(failure, strategy)
       if ('fail' in decision) {
-        this.#options.observer?.gaveUp?.({ message: error.message, code: error.code, failed: failure.tasks })
+        this.#options.observer?.gaveUp?.({ message: error.message, code: error.code, failed: failure.tasks, workers })
         if (failure.restoring !== undefined) throw failure.restoring
         return this.#giveUp(
           decision.fail === undefined
@@ -156,6 +158,7 @@ export class JobRun {
         message: error.message,
         code: error.code,
         failed: failure.tasks,
+        workers,
         inMs: decision.restartInMs,
         tasks: failover.length,
       })
@@ -163,6 +166,7 @@ export class JobRun {
         tasks: failover.length,
         inMs: decision.restartInMs,
         error: error.message,
+        workers,
       })
       const ended = await this.#interruptions.waitOut(decision.restartInMs, environment.clock)
       if (ended !== undefined) return this.#end(ended)
@@ -172,6 +176,12 @@ export class JobRun {
       }
       scope = failover
     }
+  }
+
+  #workersOf({ tasks }: Failure): readonly string[] | undefined {
+    const { slots } = this.#options
+    const names = tasks.flatMap((task) => slots.workerOf?.(this.parts.execution.slotOf(task)) ?? [])
+    return names.length === 0 ? undefined : [...new Set(names)].toSorted()
   }
 
   #decide({ error, halted }: Failure, strategy: RestartStrategy): RestartDecision | { readonly fail: undefined } {
@@ -244,6 +254,7 @@ export class JobRun {
     if (adoption.tasks.length === 0) {
       if (this.#resumed && survivors.length > 0)
         environment.log('info', 'nothing that runs on from an earlier coordinator can be taken over', { why })
+      this.#reportLost(adoption)
       return all
     }
     const head = await this.#headToRestoreFrom()
@@ -273,10 +284,24 @@ export class JobRun {
       } else if (waitsForCheckpoint) this.#receive({ type: 'waitsForCheckpoint', task, attempt })
     }
     execution.listenTo(adoption)
+    this.#reportLost(adoption)
     environment.failpoints.hit('coordinator.adopt.after')
     this.#startIfAllRun()
     this.#finishIfDone()
     return adoption.restart
+  }
+
+  /** What ran under the coordinator before this one and begins again is a restart for whoever watches, though no restart strategy was asked. */
+  #reportLost({ restart, unfit }: Adoption): void {
+    const hasRun = this.#resumed && (this.#head.deployed ?? []).length > 0
+    if (!hasRun || restart.length === 0) return
+    const failed = restart.filter((task) => unfit.has(taskKey(task)))
+    const reasons = failed.slice(0, reasonsLogged).map((task) => `${taskKey(task)}: ${unfit.get(taskKey(task))}`)
+    const { code, message } = coordinatorError(
+      'MR-O29',
+      `${reasons.join('; ')}${failed.length > reasonsLogged ? '; …' : ''}.`,
+    )
+    this.#options.observer?.restarting?.({ message, code, failed, inMs: 0, tasks: restart.length })
   }
 
   /**

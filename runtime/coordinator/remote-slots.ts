@@ -174,6 +174,10 @@ export class RemoteSlots implements SlotProvider {
     return this.#registry.workers.map((worker) => ({ ...worker, sinceMs: Math.round(startMs + worker.sinceMs) }))
   }
 
+  workerOf(slot: SlotId): string | undefined {
+    return this.#registry.workers.find(({ running }) => running.includes(slot))?.name
+  }
+
   /** The word of somebody outside that a worker's process is gone. false: no such worker. */
   reportLost(worker: string, reason: string): boolean {
     let known = false

@@ -35,6 +35,7 @@ import { buildOf } from './build-identity.ts'
 import { CertificateRenewal } from './certificate-renewal.ts'
 import type { Certificate } from './certificate-renewal.ts'
 import { graphOf } from './job-graph.ts'
+import { jobLog } from './job-log.ts'
 import { lastKnown } from './last-known.ts'
 import { listenForWorkers } from './platform/worker-listener.ts'
 import type { WorkerListener } from './platform/worker-listener.ts'
@@ -331,10 +332,24 @@ class CoordinatorProcess {
   #observer(stores: OpenedStores): CoordinatorObserver {
     const { environment } = this.#options
     const { observer } = this.#history
+    const told = jobLog(environment.log)
     return {
       ...observer,
+      running: () => {
+        observer.running?.()
+        told.running()
+      },
+      rescaled: (parallelism) => {
+        observer.rescaled?.(parallelism)
+        told.rescaled(parallelism)
+      },
+      checkpointCompleted: (completed) => {
+        observer.checkpointCompleted?.(completed)
+        told.checkpointCompleted(completed)
+      },
       began: (head, restorePoint) => {
         observer.began?.(head, restorePoint)
+        told.began(head, restorePoint)
         this.#options.onBegan?.()
         void stores.removeLeftovers()
         if (this.#historyKeeper !== undefined) return

@@ -1,6 +1,6 @@
 // The running job as REST sees it: what it may be asked, and what it tells of itself. A JobCoordinator is one.
 
-import type { Attempt, RequestId, TaskId, TaskKey } from '../base/ids.ts'
+import type { Attempt, RequestId, SlotId, TaskId, TaskKey } from '../base/ids.ts'
 import type { CheckpointCoordinator } from '../checkpoint/coordinator.ts'
 import type { SavepointAnswer } from '../coordinator/coordinator-contract.ts'
 import type { TaskStatus } from '../coordinator/execution.ts'
@@ -32,6 +32,8 @@ export interface ControlledExecution {
   /** No subtask is being deployed. */
   readonly allRunning: boolean
   readonly tasks: ReadonlyMap<TaskKey, ControlledTask>
+  /** That runs it, or will. */
+  slotOf(task: TaskId): SlotId
 }
 
 export interface ControlledTask {

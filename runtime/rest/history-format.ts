@@ -30,7 +30,13 @@ const stored = z.object({
     }),
   ),
   failed: z.array(failedSnapshot),
-  exceptions: z.array(exception),
+  // Written before they were remembered, these two are unknown.
+  exceptions: z.array(
+    exception.extend({
+      start: exception.shape.start.default(null),
+      workers: exception.shape.workers.default(null),
+    }),
+  ),
   restarts: z.array(restart),
 })
 

@@ -28,9 +28,9 @@ function live(store: ObjectStore, by: number) {
     ...environment,
     history,
     keeper,
-    begin: async () => {
+    begin: async (of = 1) => {
       await keeper.load()
-      observer.began?.({ ...firstHead, incarnation: incarnation(by) }, { kind: 'empty' })
+      observer.began?.({ ...firstHead, start: start(of), incarnation: incarnation(by) }, { kind: 'empty' })
     },
     fails: (message: string) => observer.restarting?.({ message, inMs: 5, tasks: 2 }),
     runs: () => observer.running?.(),
@@ -78,6 +78,10 @@ describe('what is remembered of a job', () => {
     await second.begin()
     expect(second.history.remembered).toEqual(first.history.remembered)
     expect(second.history.lastFailure?.message).toBe('a slot was lost')
+    // It was of another start.
+    const later = live(store, 2)
+    await later.begin(2)
+    expect(later.history.lastFailure).toBeNull()
     second.fails('another one')
     second.completes(3)
     await second.keeper.close()

@@ -101,8 +101,11 @@ export class JobHistory {
     return this.#restartsHere
   }
 
+  /** Of this start. */
   get lastFailure(): JobResource['lastFailure'] {
-    const last = this.#remembered.exceptions.findLast(({ restartInMs }) => restartInMs !== null)
+    const last = this.#remembered.exceptions.findLast(
+      ({ start, restartInMs }) => restartInMs !== null && (start === null || start === this.start),
+    )
     if (last === undefined) return null
     const { atMs, message, restarted, restartInMs } = last
     return { atMs, message, subtasks: restarted, restartInMs: restartInMs! }
@@ -139,13 +142,15 @@ export class JobHistory {
   }
 
   #exception(failure: ReportedFailure, restart: ReportedRestart | undefined): ExceptionResource {
-    const { message, failed } = failure
+    const { message, failed, workers } = failure
     return {
       atMs: this.#clock.wallMs(),
+      start: this.start ?? null,
       incarnation: this.incarnation ?? null,
       message: shortened(message),
       code: failure.code ?? /^MR-[A-Z]\d\d/.exec(message)?.[0] ?? null,
       failed: failed === undefined ? null : failed.slice(0, failedNamedMax).map(taskKey),
+      workers: workers === undefined ? null : workers.slice(0, failedNamedMax),
       restarted: restart?.tasks ?? 0,
       restartInMs: restart?.inMs ?? null,
     }

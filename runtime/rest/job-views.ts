@@ -124,8 +124,14 @@ export function graphView({ name, hash, vertices, edges }: JobGraph): GraphResou
   }
 }
 
-export function subtasksView(execution: ControlledExecution | undefined): SubtaskResource[] {
-  return [...(execution?.tasks.values() ?? [])].map(subtaskView)
+export function subtasksView({ execution, workers }: ControlledJob): SubtaskResource[] {
+  if (execution === undefined) return []
+  const workerOf = new Map(
+    workers?.workers.flatMap(({ name, running }) => running.map((slot) => [slot, name] as const)),
+  )
+  return [...execution.tasks.values()].map((task) =>
+    subtaskView(task, workers === undefined ? null : (workerOf.get(execution.slotOf(task.task)) ?? null)),
+  )
 }
 
 /** Metrics that have a field of their own. */
@@ -141,7 +147,7 @@ const named = new Set<string>([
   'state_entries',
 ] satisfies MetricName[])
 
-function subtaskView({ task, attempt, status, report }: ControlledTask): SubtaskResource {
+function subtaskView({ task, attempt, status, report }: ControlledTask, worker: string | null): SubtaskResource {
   const metrics = report?.metrics
   // A counter begins at nothing; a gauge that was never set is unknown.
   const counter = (name: MetricName): number | null => (metrics === undefined ? null : (metrics[name] ?? 0))
@@ -151,6 +157,7 @@ function subtaskView({ task, attempt, status, report }: ControlledTask): Subtask
     subtask: task.subtask,
     attempt: formatAttempt(attempt),
     status,
+    worker,
     recordsIn: counter('records_in_total'),
     recordsOut: counter('records_out_total'),
     bytesIn: counter('bytes_in_total'),

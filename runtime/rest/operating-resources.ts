@@ -5,6 +5,7 @@ import { count, milliseconds, wallMs } from './resources.ts'
 
 export const exception = z.strictObject({
   atMs: wallMs,
+  start: count.nullable().describe('in which it happened; null: unknown'),
   incarnation: count.nullable().describe('of the coordinator that met it'),
   message: z.string(),
   code: z.string().nullable().describe('docs/errors.md; null: of no table, such as errors of the job'),
@@ -12,6 +13,10 @@ export const exception = z.strictObject({
     .array(z.string())
     .nullable()
     .describe('at most 16 subtasks that failed, <vertex>/<subtask>; of a lost slot, those that it ran; null: unknown'),
+  workers: z
+    .array(z.string())
+    .nullable()
+    .describe('that they ran in; null: unknown, such as of a worker that is gone, or a local job, which has none'),
   restarted: count.describe('how many subtasks restart; 0: the job is given up'),
   restartInMs: milliseconds.nullable().describe('null: the job is given up'),
 })

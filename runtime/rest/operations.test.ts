@@ -66,6 +66,18 @@ describe('workers', () => {
     expect((await call('/v1/workers')).body).toEqual({ slotsNeeded: 4, slotsOffered: 2, workers: [registered] })
   })
 
+  it('are told with each subtask that one of their slots runs', async () => {
+    const { call, job } = await serve()
+    const [, sums] = [...job.execution!.tasks.values()]
+    const running = [job.execution!.slotOf(sums!.task)]
+    job.workers = { slotsNeeded: 2, slotsOffered: 2, workers: [{ ...registered, running }], reportLost: () => true }
+    const { subtasks } = (await call('/v1/subtasks')).body as { subtasks: { vertex: string; worker: string | null }[] }
+    expect(subtasks.map(({ vertex, worker }) => [vertex, worker])).toEqual([
+      ['orders', null],
+      ['sums', registered.name],
+    ])
+  })
+
   it('that are too few are what the job waits for', async () => {
     const { call, job } = await serve()
     job.workers = { slotsNeeded: 4, slotsOffered: 2, workers: [registered], reportLost: () => true }
@@ -101,7 +113,7 @@ describe('a restore', () => {
       const metrics = { restore_bytes: 100, restored_bytes_total: index === 0 ? 100 : 40 }
       return [key, { ...entry, status: index === 0 ? 'running' : 'deploying', report: { metrics } }] as const
     })
-    job.execution = { allRunning: false, tasks: new Map(tasks) }
+    job.execution = { ...job.execution!, allRunning: false, tasks: new Map(tasks) }
     expect((await call('/v1/job')).body['restore']).toEqual({
       bytesRead: 140,
       bytes: 200,
@@ -121,26 +133,36 @@ describe('failures', () => {
       subtask: subtaskIndex(index),
     }))
     clock.advance(1_000)
-    history.observer.restarting?.({ message: 'MR-O11 A slot was lost.', failed, inMs: 100, tasks: 20 })
+    history.observer.restarting?.({
+      message: 'MR-O11 A slot was lost.',
+      failed,
+      workers: ['w1'],
+      inMs: 100,
+      tasks: 20,
+    })
     clock.advance(700)
     history.observer.running?.()
     history.observer.gaveUp?.({ message: 'no restart is left', code: undefined, failed: [] })
     expect((await call('/v1/exceptions')).body['exceptions']).toEqual([
       {
         atMs: 1_700_000_001_000,
+        start: 1,
         incarnation: 1,
         message: 'MR-O11 A slot was lost.',
         code: 'MR-O11',
         failed: failed.slice(0, 16).map(taskKey),
+        workers: ['w1'],
         restarted: 20,
         restartInMs: 100,
       },
       {
         atMs: 1_700_000_001_700,
+        start: 1,
         incarnation: 1,
         message: 'no restart is left',
         code: null,
         failed: [],
+        workers: null,
         restarted: 0,
         restartInMs: null,
       },
@@ -203,7 +225,7 @@ describe('metrics', () => {
       'user/a/b/gauge/open': 2,
       'user/sums/histogram/size/p99': 9,
     }
-    job.execution = { allRunning: true, tasks: new Map([source, [key, { ...entry, report: { metrics } }]]) }
+    job.execution = { ...job.execution!, tasks: new Map([source, [key, { ...entry, report: { metrics } }]]) }
     const response = await fetched('/metrics')
     expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
     const lines = (await response.text()).split('\n')

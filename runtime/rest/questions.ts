@@ -34,7 +34,7 @@ export function questions(served: ServedJob): readonly Route[] {
       path: '/v1/subtasks',
       summary: 'What each subtask reported last',
       answers: { 200: resources.subtasks },
-      handle: () => ok({ subtasks: subtasksView(job.execution) }),
+      handle: () => ok({ subtasks: subtasksView(job) }),
     }),
     route({
       method: 'GET',

@@ -75,7 +75,7 @@ export const job = headSummary.extend({
   lastFailure: z
     .strictObject({ atMs: wallMs, message: z.string(), subtasks: count, restartInMs: milliseconds })
     .nullable()
-    .describe('the last one that the job restarted after'),
+    .describe('the last one that the job restarted after in this start'),
 })
 
 export const graph = z.strictObject({
@@ -107,6 +107,10 @@ export const subtask = z.strictObject({
   subtask: count,
   attempt: z.string().describe('<incarnation>.<number>'),
   status: z.enum(['deploying', 'running', 'finished']),
+  worker: z
+    .string()
+    .nullable()
+    .describe('whose slot runs it; null: none does at the moment, or a local job, whose slots are threads of its own'),
   recordsIn: count.nullable().describe('of this attempt; so are all counters'),
   recordsOut: count.nullable(),
   bytesIn: count.nullable().describe('encoded, from producers in other slots: within a slot nothing is encoded'),

@@ -127,7 +127,7 @@ describe('the job', () => {
   it('has subtasks, of which null is unknown and 0 is none', async () => {
     const { call } = await serve()
     const { body } = await call('/v1/subtasks')
-    const common = { subtask: 0, attempt: '1.2', status: 'running' }
+    const common = { subtask: 0, attempt: '1.2', status: 'running', worker: null }
     expect(body['subtasks']).toEqual([
       {
         ...common,

@@ -1,7 +1,17 @@
 // A job behind REST's interface, for tests: it does what it is told to, and remembers what it was asked.
 
-import { checkpointId, edgeId, incarnation, jobId, start, subtaskIndex, taskKey, vertexId } from '../base/ids.ts'
-import type { RequestId, TaskKey } from '../base/ids.ts'
+import {
+  checkpointId,
+  edgeId,
+  incarnation,
+  jobId,
+  slotId,
+  start,
+  subtaskIndex,
+  taskKey,
+  vertexId,
+} from '../base/ids.ts'
+import type { RequestId, SlotId, TaskId, TaskKey } from '../base/ids.ts'
 import type { SavepointAnswer } from '../coordinator/coordinator-contract.ts'
 import type { JobGraph } from '../job/contract.ts'
 import { completeSavepoint, newJob, requestSavepoint } from '../storage/head.ts'
@@ -15,7 +25,7 @@ export class TestJob implements ControlledJob {
     ...newJob({ job: jobId('orders'), start: start(1), parallelism: 1, maxParallelism: 8 }),
     reservedIds: 9,
   }
-  execution: ControlledJob['execution'] = { allRunning: true, tasks: tasks() }
+  execution: ControlledJob['execution'] = { allRunning: true, tasks: tasks(), slotOf: slotOfTask }
   checkpoints: ControlledJob['checkpoints'] = {
     pending: undefined,
     counters: { triggered: 3, completed: 2, failed: 1, consecutiveFailures: 1 },
@@ -79,6 +89,11 @@ export function savepointRef(id: number): ManifestRef {
 
 export function checkpointRef(id: number): ManifestRef {
   return { ...savepointRef(id), kind: 'checkpoint', path: manifestKey(checkpointId(id), 'checkpoint') }
+}
+
+/** Each subtask has one to itself, named after its vertex. */
+export function slotOfTask({ vertex, subtask }: TaskId): SlotId {
+  return slotId(`${vertex}-${subtask}`)
 }
 
 function tasks(): ReadonlyMap<TaskKey, ControlledTask> {

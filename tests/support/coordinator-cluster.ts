@@ -24,7 +24,7 @@ import { MemoryHeadStore, MemoryObjectStore } from '../../runtime/storage/memory
 import { manualEnvironment, timePassed } from '../../runtime/testkit/manual-clock.ts'
 import { Slot } from '../../runtime/worker/slot.ts'
 import { JobCoordinator } from '../../runtime/coordinator/job-coordinator.ts'
-import type { JobOutcome, SavepointAnswer } from '../../runtime/coordinator/coordinator-contract.ts'
+import type { JobOutcome, ReportedRestart, SavepointAnswer } from '../../runtime/coordinator/coordinator-contract.ts'
 
 export const splits = 2
 export const perSplit = 300
@@ -48,7 +48,7 @@ export class Cluster {
   /** Replaces what slots see of the ledger. */
   system: LedgerSystem = this.ledger
   readonly slots = new Map<SlotId, { readonly slot: Slot | undefined; readonly end: (reason: string) => void }>()
-  readonly restarts: string[] = []
+  readonly reported: ReportedRestart[] = []
   /** Records that sinks wrote, in all attempts. */
   appended = 0
   checkpoints = 0
@@ -124,9 +124,14 @@ export class Cluster {
       observer: {
         checkpointCompleted: ({ manifest }) =>
           void (manifest.kind === 'checkpoint' ? this.checkpoints++ : this.savepoints.push(manifest)),
-        restarting: ({ message }) => void this.restarts.push(message),
+        restarting: (restart) => void this.reported.push(restart),
       },
     })
+  }
+
+  /** Why there were any. */
+  get restarts(): string[] {
+    return this.reported.map(({ message }) => message)
   }
 
   async head() {
