@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 
 export const usage = `npm run e2e [-- OPTIONS] [SCENARIO...]
   Without names: the core, then others in turn while time is left.
-  --all                 every scenario, the long ones too
+  --all                 every scenario
   --keep                leave the cluster up at the end, and use one that was left up
   --list                print the scenarios and end
   --minutes N           of those outside the core, only what is likely to end within N minutes (20)

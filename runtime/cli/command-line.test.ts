@@ -106,6 +106,8 @@ describe('one clear error is the answer to', () => {
     ['run --parallelism 2', 'run needs a job file.'],
     ['run a.ts b.ts', 'run takes one job file; there is also b.ts.'],
     ['run a.ts --fast', "run: Unknown option '--fast'."],
+    ['run a.ts --paralelism 2', "run: Unknown option '--paralelism'. Is --parallelism meant?"],
+    ['run a.ts --slot 2', "run: Unknown option '--slot'. Is --slots meant?"],
     ['run a.ts --json', "run: Unknown option '--json'."],
     ['run a.ts -p 3', "run: Unknown option '-p'."],
     ['run a.ts --no-freeze=1', "run: Option '--no-freeze' does not take an argument."],

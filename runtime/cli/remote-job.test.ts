@@ -13,7 +13,7 @@ import { JobHistory } from '../rest/job-history.ts'
 import { createRest } from '../rest/server.ts'
 import type { Rest, RestOptions } from '../rest/server.ts'
 import { TestJob, checkpointRef, savepointRef, testGraph } from '../rest/test-job.ts'
-import { cancel, completeSavepoint, rescale, stop } from '../storage/head.ts'
+import { cancel, completeSavepoint, finish, rescale, stop } from '../storage/head.ts'
 import type { Head } from '../storage/head-contract.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
 import { openStores } from '../storage/open-stores.ts'
@@ -159,6 +159,15 @@ describe('a job behind an address', () => {
     printed = ''
     await give('checkpoints', '--json', ...asReader(address))
     expect(JSON.parse(printed)).toMatchObject({ counters: { completed: 2 } })
+  })
+
+  it('that has ended while its coordinator stays says what begins the next start, and waits for nothing', async () => {
+    const job = new TestJob()
+    job.workers = { slotsNeeded: 3, slotsOffered: 0, workers: [], reportLost: () => false }
+    job.head = finish(job.head)
+    expect(await give('status', ...asReader(await serve(job)))).toBe(true)
+    expect(printed).toContain('\nThe start after it (job.start: 2) would begin from the beginning.\n')
+    expect(printed).not.toMatch(/run command|waits for slots/)
   })
 
   it('takes a savepoint for a reader, stops and changes its size for its owner; the request names the start', async () => {

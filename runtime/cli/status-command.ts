@@ -132,18 +132,22 @@ export function overJob({ head }: JobOver): HeadSummary & Pick<JobResource, 'sta
 }
 
 function overText({ address, head, store }: JobOver): string {
-  const { id, start, end, restorePoint } = head
   return [
-    `${id} ${endWords(end)}. Nobody answers at ${address}: its coordinator ends with it.`,
+    `${head.id} ${endWords(head.end)}. Nobody answers at ${address}: its coordinator ends with it.`,
     `HEAD in ${store}: ${factsLine(head)}`,
-    `The start after it (job.start: ${start + 1}) would begin from ${pointText(restorePoint)}${restorePoint.kind === 'empty' ? '' : `, ${restorePoint.manifest.path}; millrace admin restore-point says whether all of it is there`}.`,
+    nextStartLine(head),
   ].join('\n')
+}
+
+/** Of a job whose starts are numbered by its process config: no run command begins them. */
+function nextStartLine({ start, restorePoint }: HeadSummary): string {
+  return `The start after it (job.start: ${start + 1}) would begin from ${pointText(restorePoint)}${restorePoint.kind === 'empty' ? '' : `, ${restorePoint.manifest.path}; millrace admin restore-point says whether all of it is there`}.`
 }
 
 function remoteText({ address, job, health, workers, ...figures }: RemoteReport): string {
   const lines = [
     `${job.id} is ${job.state}, at ${address}.`,
-    ...headLines(job),
+    ...headLines(job, nextStartLine(job)),
     ...slotLines(job),
     ...Object.entries({ 'The object store': health.storage, NATS: health.nats }).flatMap(([name, service]) =>
       service === null ? [] : [`${name}: ${service.state}${service.detail === null ? '' : `, ${service.detail}`}.`],
@@ -179,7 +183,7 @@ function reportText(report: JobReport): string {
   const { id, head, folder, process } = report
   const lines = [`${id} is ${stateOf(report)}, in ${folder}.`]
   if (process.kind === 'unknown') lines.push(process.why)
-  if (head !== null) lines.push(...headLines(head))
+  if (head !== null) lines.push(...headLines(head, 'Its run command begins a new job.'))
   if (process.kind === 'running') lines.push(...processLines(process))
   for (const { path, completedAtMs, bytes } of report.retained)
     lines.push(`Checkpoint ${path}, of ${timeText(completedAtMs)}, ${grouped(bytes)} bytes.`)
@@ -194,12 +198,11 @@ function factsLine({ start, incarnation, parallelism, maxParallelism, restarts }
   return `Start ${start}, incarnation ${incarnation}, parallelism ${parallelism} of at most ${maxParallelism}, restarts: ${restarts}.`
 }
 
-function headLines(head: HeadSummary): string[] {
+/** `next`: what comes after a job that is over. */
+function headLines(head: HeadSummary, next: string): string[] {
   const lines = [
     factsLine(head),
-    isFinal(head.end.kind)
-      ? 'Its run command begins a new job.'
-      : `A restart would begin from ${pointText(head.restorePoint)}.`,
+    isFinal(head.end.kind) ? next : `A restart would begin from ${pointText(head.restorePoint)}.`,
   ]
   if (head.end.kind === 'failed') lines.push(`It failed: ${head.end.reason}`)
   if (head.unconfirmed !== null)

@@ -32,7 +32,9 @@ export function readWords<const Options extends ParseArgsOptionsConfig>({
   } catch (error) {
     // Its first sentence names the option; what follows is advice for commands that take dashes as words.
     const [said = ''] = (error as Error).message.split('. ')
-    throw commandError('MR-L10', `${command}: ${said.endsWith('.') ? said : `${said}.`}`, error)
+    const meant = nearestOption(/^Unknown option '--([^']+)'/.exec(said)?.[1], Object.keys(options))
+    const hint = meant === undefined ? '' : ` Is --${meant} meant?`
+    throw commandError('MR-L10', `${command}: ${said.endsWith('.') ? said : `${said}.`}${hint}`, error)
   }
 }
 
@@ -96,4 +98,31 @@ export function jsonObject(option: string, text: string | undefined): Record<str
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw commandError('MR-L11', `--${option} is ${text}; it must be an object, such as '{"input":"a.csv"}'.`)
   return value as Record<string, unknown>
+}
+
+/** Letters that may be wrong in an option that is still recognised. */
+const wrongLettersMax = 2
+
+/** undefined: none is near, or several are equally near. */
+function nearestOption(said: string | undefined, options: readonly string[]): string | undefined {
+  if (said === undefined) return undefined
+  const near = options
+    .map((option) => ({ option, distance: editDistance(said, option) }))
+    .filter(({ option, distance }) => distance <= wrongLettersMax && distance < option.length / 2)
+    .toSorted((one, other) => one.distance - other.distance)
+  return near.length > 1 && near[0]!.distance === near[1]!.distance ? undefined : near[0]?.option
+}
+
+/** How many letters are put in, left out or changed (Wagner and Fischer, The String-to-String Correction Problem, 1974). */
+function editDistance(one: string, other: string): number {
+  let before = Array.from({ length: other.length + 1 }, (_, index) => index)
+  for (const [row, letter] of [...one].entries()) {
+    const now = [row + 1]
+    for (let index = 1; index <= other.length; index++)
+      now.push(
+        Math.min(before[index]! + 1, now[index - 1]! + 1, before[index - 1]! + (letter === other[index - 1] ? 0 : 1)),
+      )
+    before = now
+  }
+  return before[other.length]!
 }

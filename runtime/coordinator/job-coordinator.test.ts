@@ -44,6 +44,10 @@ describe('a whole job', () => {
     expect(await cluster.ended(run)).toEqual({ kind: 'finished' })
     cluster.expectExact()
     expect(cluster.restarts).toEqual([expect.stringContaining('MR-O11'), expect.stringContaining('bad record')])
+    expect(cluster.reported.map(({ workers }) => workers)).toEqual([
+      undefined,
+      [expect.stringMatching(/^worker of \d+#1/)],
+    ])
     expect((await cluster.head()).restarts).toBe(2)
   })
 

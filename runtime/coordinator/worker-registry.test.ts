@@ -161,6 +161,25 @@ describe('a worker that says hello', () => {
     expect(world.log.join()).not.toContain('secret')
   })
 
+  it('is refused again and again, and the log says so once for each reason, until a worker is let in', () => {
+    const world = play()
+    world.start()
+    world.registry.begin(one, { survivors: false, nowMs: 0 })
+    world.connect(1, { build: 'other' })
+    world.connect(2, { build: 'other' })
+    expect(world.warnings).toHaveLength(1)
+    world.connect(3, { build: 'another' })
+    world.connect(4, { job: jobId('uid-2') })
+    world.connect(5, { job: jobId('uid-2') })
+    expect(world.warnings).toHaveLength(2)
+    world.connect(6, { worker: 'w9' })
+    world.connect(7, { build: 'other' })
+    expect(world.warnings).toHaveLength(2)
+    world.connect(8)
+    world.connect(9, { build: 'other' })
+    expect(world.warnings).toHaveLength(3)
+  })
+
   it('is refused under a name in use, and lets in once the other is silent for three heartbeats', () => {
     const world = play()
     world.start()

@@ -9,6 +9,7 @@
 import { invariant, unreachable } from '../base/errors.ts'
 import type { MillraceError } from '../base/errors.ts'
 import type { Incarnation, JobId, SlotId } from '../base/ids.ts'
+import { buildDifference } from '../control/build-difference.ts'
 import type { SlotStart } from '../control/contract.ts'
 import { HEARTBEAT_MS, SILENCE_MS_MAX, SILENCE_PER_LOOK_MS_MAX } from '../control/worker-contract.ts'
 import type { FromWorker, Hello, ToWorker } from '../control/worker-contract.ts'
@@ -27,6 +28,8 @@ const waitingMsMax = 30_000
 const replaceableMs = 3 * HEARTBEAT_MS
 /** Open at once: more workers than any job has, and few enough for one event loop. */
 const connectionsMax = 1_000
+/** Lines of the log about refused connections that are not repeated. */
+const refusalsRemembered = 100
 /** Remembered for people. */
 const lostWorkersMax = 32
 
@@ -49,7 +52,7 @@ export type RegistryEffect =
   | { readonly type: 'leaving'; readonly worker: string; readonly slots: readonly SlotId[]; readonly graceMs: number }
   | {
       readonly type: 'log'
-      readonly level: 'info' | 'warn'
+      readonly level: 'debug' | 'info' | 'warn'
       readonly message: string
       readonly fields: Readonly<Record<string, unknown>>
     }
@@ -122,6 +125,8 @@ export class WorkerRegistry {
   #sendsOn = false
   #dismissed: string | undefined
   #saidWaiting = ''
+  /** Why connections were refused, oldest first, and the worker, which may say anything. A worker that was let in is forgotten. */
+  readonly #refused = new Map<string, string>()
   #lookedAtMs = 0
 
   constructor(options: RegistryOptions) {
@@ -331,7 +336,7 @@ export class WorkerRegistry {
   #hello(connection: Connection, hello: Hello, nowMs: number): void {
     if (connection.state !== 'new') return
     const error = this.#objection(hello)
-    if (error !== undefined) return this.#refuse(connection, error)
+    if (error !== undefined) return this.#refuse(connection, error, hello.worker)
     connection.state = 'waiting'
     connection.hello = hello
     if (this.#dismissed !== undefined) return this.#sayGoodbye(connection, this.#dismissed)
@@ -349,7 +354,8 @@ export class WorkerRegistry {
     if (!sameToken(token, own.token)) return workerError('MR-D04', `Worker ${worker.slice(0, WORKER_NAME_MAX)}.`)
     if (runtimeVersion !== own.runtimeVersion)
       return workerError('MR-D02', `Worker ${worker} is ${runtimeVersion}, the coordinator ${own.runtimeVersion}.`)
-    if (build !== (own.build ?? '')) return workerError('MR-D09', `Worker ${worker}.`)
+    if (build !== (own.build ?? ''))
+      return workerError('MR-D09', `Worker ${worker}. ${buildDifference(own.build ?? '', build)}`)
     if (worker.length > WORKER_NAME_MAX) return workerError('MR-D07', `Its name has ${worker.length} characters.`)
     if (!Number.isSafeInteger(slots) || slots < 1 || slots > SLOTS_MAX)
       return workerError('MR-D07', `Worker ${worker} offers ${slots} slots.`)
@@ -389,6 +395,7 @@ export class WorkerRegistry {
     this.#workers.set(hello.worker, worker)
     this.#put({ type: 'welcome', connection: connection.id, incarnation, keep })
     const { name, address, slots } = worker
+    for (const [message, refused] of this.#refused) if (refused === name) this.#refused.delete(message)
     this.#log('info', 'a worker has registered', { worker: name, address, slots, runsOn: keep })
     for (const slot of keep) {
       this.#slots.set(slot, { slot, start: undefined, state: 'starting', worker, deadlineAtMs: undefined })
@@ -517,10 +524,14 @@ export class WorkerRegistry {
     return worker?.connection === connection ? worker : undefined
   }
 
-  #refuse(connection: Connection, error: MillraceError): void {
+  #refuse(connection: Connection, error: MillraceError, worker = connection.hello?.worker ?? ''): void {
     const { address } = connection
     const { code, message } = error
-    this.#log('warn', 'a connection of a worker is refused', { address, code, reason: message })
+    // It comes again and again, until it is mended: one line is read, thousands hide the others.
+    const again = this.#refused.has(message)
+    this.#refused.set(message, worker)
+    if (this.#refused.size > refusalsRemembered) this.#refused.delete(this.#refused.keys().next().value!)
+    this.#log(again ? 'debug' : 'warn', 'a connection of a worker is refused', { address, code, reason: message })
     this.#sayRefused(connection, error)
   }
 
@@ -546,7 +557,7 @@ export class WorkerRegistry {
     this.#put({ type: 'close', connection: connection.id })
   }
 
-  #log(level: 'info' | 'warn', message: string, fields: Readonly<Record<string, unknown>>): void {
+  #log(level: 'debug' | 'info' | 'warn', message: string, fields: Readonly<Record<string, unknown>>): void {
     this.#put({ type: 'log', level, message, fields })
   }
 

@@ -49,7 +49,10 @@ export function jobView(options: {
     instance,
     state: stateOf(options),
     sinceMs: history.sinceMs ?? null,
-    ...slotsView(job.workers, isAtItsSize(options)),
+    ...slotsView(job.workers, {
+      atItsSize: isAtItsSize(options),
+      over: ['ending', 'ended'].includes(stateOf(options)),
+    }),
     restore: restoreView(job.execution),
     lastFailure: history.lastFailure,
   }
@@ -62,13 +65,13 @@ function isAtItsSize({ head, job }: { readonly head: Head; readonly job: Control
 
 function slotsView(
   workers: WorkersView | undefined,
-  atItsSize: boolean,
+  { atItsSize, over }: { readonly atItsSize: boolean; readonly over: boolean },
 ): Pick<JobResource, 'waitsFor' | 'slotsNeeded' | 'slotsOffered'> {
   if (workers === undefined) return { waitsFor: null, slotsNeeded: null, slotsOffered: null }
   const { slotsNeeded, slotsOffered } = workers
   // What the graph before the rescale needs says nothing of the parallelism that stands beside it.
   if (!atItsSize) return { waitsFor: null, slotsNeeded: null, slotsOffered }
-  return { waitsFor: slotsOffered < slotsNeeded ? 'slots' : null, slotsNeeded, slotsOffered }
+  return { waitsFor: !over && slotsOffered < slotsNeeded ? 'slots' : null, slotsNeeded, slotsOffered }
 }
 
 /** Of the subtasks that are not running yet, what they have read; of those that are, all. */

@@ -79,11 +79,15 @@ describe('workers', () => {
   })
 
   it('that are too few are what the job waits for', async () => {
-    const { call, job } = await serve()
+    const { call, job, history } = await serve()
     job.workers = { slotsNeeded: 4, slotsOffered: 2, workers: [registered], reportLost: () => true }
     expect((await call('/v1/job')).body).toMatchObject({ waitsFor: 'slots', slotsNeeded: 4, slotsOffered: 2 })
     job.workers = { ...job.workers, slotsOffered: 4 }
     expect((await call('/v1/job')).body).toMatchObject({ waitsFor: null })
+    // One that has ended waits for nothing, though its workers have gone home.
+    job.workers = { ...job.workers, slotsOffered: 0 }
+    history.observer.ended?.({ kind: 'finished' })
+    expect((await call('/v1/job')).body).toMatchObject({ state: 'ended', waitsFor: null, slotsOffered: 0 })
   })
 
   it('are not told for a size that the job has in HEAD and not yet in its graph', async () => {

@@ -190,6 +190,13 @@ describe('settings', () => {
     [address, { secretAccessKeyFile: '/secret' }],
     [address, { sessionTokenFile: '/token' }],
   ]
+  it('says that names of buckets are lower case', async () => {
+    const { open } = makePlace()
+    await expect(open('s3://Bucket/prefix', { s3: {} })).rejects.toThrow(
+      'Storage address "s3://Bucket/prefix": names of buckets are lower case, and "Bucket" is not.',
+    )
+  })
+
   for (const [checkpoints, s3] of wrong)
     it(`${checkpoints} ${JSON.stringify(s3)} cannot be used`, async () => {
       const { open } = makePlace()

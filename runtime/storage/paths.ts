@@ -197,8 +197,14 @@ export function parseStorageAddress(address: string): StorageAddress {
   const match = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*))?$/.exec(address)
   const prefix = match?.[2]?.replace(/\/+$/, '') ?? ''
   if (match === null || (prefix !== '' && !prefix.split('/').every((segment) => SEGMENT.test(segment))))
-    throw storageError('MR-S39', `Storage address ${JSON.stringify(address)}.`)
+    throw storageError('MR-S39', `Storage address ${JSON.stringify(address)}${bucketWords(address)}.`)
   return { kind: 's3', bucket: match[1]!, prefix }
+}
+
+/** What is most often wrong with one, and hardest to see. */
+function bucketWords(address: string): string {
+  const bucket = /^s3:\/\/([^/]*)/.exec(address)?.[1] ?? ''
+  return /[A-Z]/.test(bucket) ? `: names of buckets are lower case, and ${JSON.stringify(bucket)} is not` : ''
 }
 
 export function s3Key({ bucket, key }: S3Place): ObjectKey {

@@ -235,6 +235,7 @@ export class Cluster {
         })
         return near
       },
+      workerOf: (id) => (this.slots.has(id) ? `worker of ${id}` : undefined),
       abandon: () => void (abandoned = this.abandoned = true),
       terminate: async (id) => {
         if (abandoned) return
