@@ -154,10 +154,9 @@ describe('a worker process', () => {
     const mark = join(folder, 'blocks')
     await writeFile(
       file,
+      // The mark is the shell's: made by the thread, it would be seen a moment before the call that nothing interrupts.
       `import { execFileSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
-writeFileSync('${mark}', '')
-execFileSync('sh', ['-c', 'while [ -e ${mark} ]; do sleep 0.1; done'])
+execFileSync('sh', ['-c', ': > ${mark}; while [ -e ${mark} ]; do sleep 0.1; done'])
 `,
     )
     undo.push(() => rm(mark, { force: true }))

@@ -26,7 +26,7 @@ const tellingSeeds: Readonly<Record<PlantedFault, readonly number[]>> = {
   'async-element-lost': [3],
   'savepoint-subsumes': [11],
   'timer-lost-between-two': [37],
-  'watermark-restored-too-high': [81],
+  'watermark-restored-too-high': [175],
   'stop-barrier-leaks': [26],
   'item-dealt-twice': [26],
   'reconcile-skipped': [19],

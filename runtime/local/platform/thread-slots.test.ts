@@ -19,13 +19,11 @@ it('a thread in a call that nothing interrupts ends the process within its deadl
   folders.push(folder)
   const jobFile = join(folder, 'job.ts')
   const begun = join(folder, 'begun')
-  // Until the mark is gone: long enough for the test, and not a moment longer.
-  const wait = `while [ -e ${begun} ]; do sleep 0.05; done`
+  // Until the mark is gone: long enough for the test, and not a moment longer. The shell makes it: the thread is in that call then.
+  const wait = `: > ${begun}; while [ -e ${begun} ]; do sleep 0.05; done`
   await writeFile(
     jobFile,
     `import { execFileSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
-writeFileSync('${begun}', '')
 execFileSync('sh', ['-c', '${wait}'])
 `,
   )
