@@ -166,6 +166,7 @@ export function assembleParts({ options, keeper, head, block, interruptions, wai
   const savepoints = new Savepoints({
     waiting,
     keeper,
+    log: options.environment.log,
     handle: (event) => checkpointing.handle(event),
     onOvertaken,
     onBroken,

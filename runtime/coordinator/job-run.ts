@@ -301,7 +301,9 @@ export class JobRun {
       'MR-O29',
       `${reasons.join('; ')}${failed.length > reasonsLogged ? '; …' : ''}.`,
     )
-    this.#options.observer?.restarting?.({ message, code, failed, inMs: 0, tasks: restart.length })
+    const { environment, observer } = this.#options
+    observer?.restarting?.({ message, code, failed, inMs: 0, tasks: restart.length })
+    environment.log('warn', 'restarting', { tasks: restart.length, inMs: 0, error: message })
   }
 
   /**

@@ -29,6 +29,7 @@ async function stopped(): Promise<Savepoints> {
   return new Savepoints({
     waiting: new Map(),
     keeper,
+    log: () => undefined,
     handle: unexpected,
     onOvertaken: unexpected,
     onBroken: unexpected,
@@ -55,6 +56,8 @@ describe('a savepoint that is asked for when the job has just stopped with anoth
 
 describe('a savepoint that fails', () => {
   const request = requestId('asked')
+  const asked = 'info: a snapshot is asked for'
+  const failed = 'warn: a snapshot that was asked for failed'
 
   /** It was asked for and triggered; then another coordinator took the job over, and `change` is what that one did. */
   async function subject(change: ((head: Head) => Head) | undefined) {
@@ -66,6 +69,7 @@ describe('a savepoint that fails', () => {
     const savepoints = new Savepoints({
       waiting: new Map(),
       keeper,
+      log: (level, message) => told.push(`${level}: ${message}`),
       handle: ({ type }) => told.push(type),
       onOvertaken: ({ outcome }) => told.push(outcome),
       onBroken: (error) => told.push(String(error)),
@@ -84,14 +88,15 @@ describe('a savepoint that fails', () => {
   }
 
   it('is answered so once HEAD says so', async () => {
-    const { answers, keeper } = await subject(undefined)
+    const { told, answers, keeper } = await subject(undefined)
     expect(answers).toEqual([{ outcome: 'failed', detail: 'expired' }])
+    expect(told).toEqual([asked, 'savepointRequested', failed])
     expect((await keeper.readBegun()).savepointRequests).toEqual([])
   })
 
   it('is not answered so where the next coordinator may still complete it: whoever waits hears to ask again (rule 21)', async () => {
     const { savepoints, told, answers, keeper } = await subject((head) => head)
-    expect([answers, told]).toEqual([[], ['savepointRequested', 'fenced']])
+    expect([answers, told]).toEqual([[], [asked, 'savepointRequested', 'fenced']])
     expect((await keeper.readBegun()).savepointRequests).toMatchObject([{ request }])
     savepoints.close('another coordinator runs the job')
     await settlePromises()
@@ -102,7 +107,8 @@ describe('a savepoint that fails', () => {
     const id = checkpointId(1)
     const path = manifestKey(id, 'savepoint')
     const manifest = { id, kind: 'savepoint', path, start: start(1), completedAtMs: 0, bytes: 0 } as const
-    const { answers } = await subject((head) => completeSavepoint(head, { request, manifest }))
+    const { told, answers } = await subject((head) => completeSavepoint(head, { request, manifest }))
+    expect(told).not.toContain(failed)
     expect(answers).toEqual([{ outcome: 'completed', manifest }])
   })
 })

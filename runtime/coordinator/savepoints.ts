@@ -1,6 +1,7 @@
 // Requests for savepoints, to stop with or not, and for rescales (rules 21, 25): written into HEAD before the trigger, answered once, and taken up again by
 // the coordinator that comes after this one.
 
+import type { Environment } from '../base/environment.ts'
 import type { RequestId } from '../base/ids.ts'
 import type { CheckpointEvent } from '../checkpoint/core-contract.ts'
 import { failSavepoint, requestSavepoint } from '../storage/head.ts'
@@ -16,6 +17,7 @@ export interface SavepointsOptions {
   readonly waiting: WaitingForSavepoints
   readonly keeper: HeadKeeper
   readonly handle: (event: CheckpointEvent) => void
+  readonly log: Environment['log']
   readonly onOvertaken: (answer: Overtaken) => void
   readonly onBroken: (error: unknown) => void
 }
@@ -78,10 +80,11 @@ export class Savepoints {
    * coordinator triggers it again: whoever waits hears that this one has ended. Never rejects.
    */
   async failed(request: RequestId, detail: string): Promise<void> {
-    const { keeper, onOvertaken, onBroken } = this.#options
+    const { keeper, log, onOvertaken, onBroken } = this.#options
     try {
       const answer = await keeper.update((head) => failSavepoint(head, { request, detail }))
       const known = answerIn(answer.head, request)
+      if (known?.outcome === 'failed') log('warn', 'a snapshot that was asked for failed', { request, detail })
       if (known !== undefined) this.#resolve(request, known)
       if (answer.outcome !== 'won') onOvertaken(answer)
     } catch (error) {
@@ -102,7 +105,8 @@ export class Savepoints {
   }
 
   #trigger({ request, mode }: SavepointRequest): void {
-    const { handle } = this.#options
+    const { handle, log } = this.#options
+    log('info', 'a snapshot is asked for', { request, mode })
     if (mode === 'savepoint') handle({ type: 'savepointRequested', request })
     else if (mode === 'rescale') handle({ type: 'checkpointRequested', request, halt: 'stop' })
     else handle({ type: 'savepointRequested', request, halt: mode })

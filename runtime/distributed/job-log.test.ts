@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { checkpointId, jobId, start } from '../base/ids.ts'
+import { checkpointId, jobId, requestId, start } from '../base/ids.ts'
 import { newJob } from '../storage/head.ts'
 import type { ManifestRef } from '../storage/head-contract.ts'
 import { parseObjectKey } from '../storage/paths.ts'
@@ -21,7 +21,7 @@ describe('the log of a coordinator', () => {
     expect(lines()).toEqual([
       ['the job begins', { start: 3, incarnation: 1, parallelism: 2, from: 'path-4' }],
       ['all subtasks run', { start: 3, incarnation: 1, parallelism: 2 }],
-      ['a savepoint completed', { id: 6, path: 'path-6', durationMs: 12 }],
+      ['a savepoint completed', { id: 6, path: 'path-6', durationMs: 12, request: 'asked' }],
       ['the job is rescaled', { parallelism: 4 }],
       ['the job begins', { start: 3, incarnation: 1, parallelism: 4, from: 'the beginning' }],
       ['all subtasks run', { start: 3, incarnation: 1, parallelism: 4 }],
@@ -40,6 +40,6 @@ function manifestOf(kind: ManifestRef['kind'], id: number): ManifestRef {
 
 function completed(kind: ManifestRef['kind'], id: number) {
   const manifest = manifestOf(kind, id)
-  const collected = { id: manifest.id, kind, triggeredAtMs: 0, subtasks: new Map(), request: undefined }
+  const collected = { id: manifest.id, kind, triggeredAtMs: 0, subtasks: new Map(), request: requestId('asked') }
   return { manifest, collected, durationMs: 12 }
 }

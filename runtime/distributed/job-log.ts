@@ -16,9 +16,9 @@ export function jobLog(
     },
     running: () => log('info', 'all subtasks run', begun === undefined ? {} : placeOf(begun)),
     rescaled: (parallelism) => log('info', 'the job is rescaled', { parallelism }),
-    checkpointCompleted: ({ manifest: { kind, id, path }, durationMs }) => {
+    checkpointCompleted: ({ manifest: { kind, id, path }, collected: { request }, durationMs }) => {
       // Checkpoints are too many: /v1/checkpoints and the metrics have them.
-      if (kind === 'savepoint') log('info', 'a savepoint completed', { id, path, durationMs })
+      if (kind === 'savepoint') log('info', 'a savepoint completed', { id, path, durationMs, request })
     },
   }
 }
