@@ -44,9 +44,13 @@ describe('opening a bucket', () => {
   })
 
   it('says what the store says against it', async () => {
-    const { requests, open } = makePlace()
+    const { environment, requests, open } = makePlace()
     requests.next('put', { fails: 'bucket' })
+    requests.next('deleteMany', { fails: 'bucket' })
     await expect(open(address, { probe: true })).rejects.toMatchObject({ code: 'MR-S32' })
+    // Once: that the probe cannot be taken away either has the same reason.
+    expect(requests.count('deleteMany')).toBe(1)
+    expect(environment.lines).toEqual([])
   })
 
   it('asks nothing without a probe', async () => {

@@ -54,10 +54,12 @@ export class S3Stores {
     const clean = () => deleteKeys(this.#headCalls, { bucket, keys: [key], deadlineMs: PROBE_CLEANING_DEADLINE_MS })
     try {
       await probeStores({ objects: this.objects, scratchHead, environment: this.#environment })
-    } finally {
-      // What the probe found out is what counts; a later start takes away what stays.
-      await this.#quietly('what the probe wrote', clean)
+    } catch (error) {
+      // That is what counts, and told once: a store that refuses the probe refuses to take it away for the same reason. A later start does.
+      await clean().catch(() => undefined)
+      throw error
     }
+    await this.#quietly('what the probe wrote', clean)
   }
 
   /** Uploads and probes that nobody has finished. Never rejects. */
