@@ -363,6 +363,7 @@ describe('the ends of a job', () => {
     await cluster.pass(60_000, () => cluster.restarts.length === 1)
     cluster.objects.create = create
     expect(cluster.restarts).toEqual([expect.stringMatching(/MR-O02.*2 checkpoints.*store down/s)])
+    expect(cluster.reported[0]!.workers, 'it is nobody in particular').toBeUndefined()
     expect(await cluster.ended(run)).toEqual({ kind: 'finished' })
     cluster.expectExact()
   })

@@ -180,6 +180,9 @@ export class JobRun {
 
   #workersOf({ tasks }: Failure): readonly string[] | undefined {
     const { slots } = this.#options
+    const { tasks: all, slotCount } = this.parts.placement
+    // Of the job as a whole, such as its checkpoints: that would name every worker, and none is meant.
+    if (tasks.length === all.length && slotCount > 1) return undefined
     const names = tasks.flatMap((task) => slots.workerOf?.(this.parts.execution.slotOf(task)) ?? [])
     return names.length === 0 ? undefined : [...new Set(names)].toSorted()
   }
