@@ -116,11 +116,11 @@ function nearestOption(said: string | undefined, options: readonly string[]): st
 /** How many letters are put in, left out or changed (Wagner and Fischer, The String-to-String Correction Problem, 1974). */
 function editDistance(one: string, other: string): number {
   let before = Array.from({ length: other.length + 1 }, (_, index) => index)
-  for (const [row, letter] of [...one].entries()) {
+  for (let row = 0; row < one.length; row++) {
     const now = [row + 1]
     for (let index = 1; index <= other.length; index++)
       now.push(
-        Math.min(before[index]! + 1, now[index - 1]! + 1, before[index - 1]! + (letter === other[index - 1] ? 0 : 1)),
+        Math.min(before[index]! + 1, now[index - 1]! + 1, before[index - 1]! + (one[row] === other[index - 1] ? 0 : 1)),
       )
     before = now
   }
