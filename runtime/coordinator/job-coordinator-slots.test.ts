@@ -148,11 +148,7 @@ describe('a job that runs on in other slots', () => {
     cluster.adopts = true
     const first = cluster.coordinator().run()
     await cluster.pass(60_000, () => cluster.checkpoints === 2)
-    const swap = cluster.heads.swap.bind(cluster.heads)
-    cluster.heads.swap = async () => ({ outcome: 'unclear', cause: new Error('no answer') })
-    expect(await cluster.ended(first)).toContain('MR-S12')
-    cluster.heads.swap = swap
-    cluster.abandoned = false
+    await cluster.loseCoordinator(first)
     const slots = [...cluster.slots.keys()]
     cluster.onEnumeratorStart = async () => {
       throw new Error('connect ECONNREFUSED')
@@ -177,11 +173,7 @@ describe('a job that runs on in other slots', () => {
       cluster.adopts = true
       const first = cluster.coordinator({ regions }).run()
       await cluster.pass(60_000, () => cluster.checkpoints === 2)
-      const swap = cluster.heads.swap.bind(cluster.heads)
-      cluster.heads.swap = async () => ({ outcome: 'unclear', cause: new Error('no answer') })
-      expect(await cluster.ended(first)).toContain('MR-S12')
-      cluster.heads.swap = swap
-      cluster.abandoned = false
+      await cluster.loseCoordinator(first)
       cluster.slots.get([...cluster.slots.keys()][0]!)!.end('its worker is gone')
       const before = cluster.reported.length
       expect(await cluster.ended(cluster.coordinator({ regions }).run())).toEqual({ kind: 'finished' })

@@ -11,7 +11,7 @@ import { cancel, close, countRestart, deploySlots, fail, finish } from '../stora
 import type { Head } from '../storage/head-contract.ts'
 import type { HeadKeeper, Overtaken } from '../storage/head-keeper.ts'
 import { objectsOfCollected } from './checkpointing.ts'
-import type { CompletedSnapshot } from './coordinator-contract.ts'
+import type { CompletedSnapshot, ReportedRestart } from './coordinator-contract.ts'
 import { askingForCommit } from './commits.ts'
 import type { JobCoordinatorOptions, JobOutcome } from './coordinator-contract.ts'
 import { deploymentsOf } from './deployment.ts'
@@ -154,19 +154,13 @@ export class JobRun {
             : coordinatorError('MR-O01', `${decision.fail}: ${error.message}`).message,
         )
       }
-      this.#options.observer?.restarting?.({
+      this.#tellRestarting({
         message: error.message,
         code: error.code,
         failed: failure.tasks,
         workers,
         inMs: decision.restartInMs,
         tasks: failover.length,
-      })
-      environment.log('warn', 'restarting', {
-        tasks: failover.length,
-        inMs: decision.restartInMs,
-        error: error.message,
-        workers,
       })
       const ended = await this.#interruptions.waitOut(decision.restartInMs, environment.clock)
       if (ended !== undefined) return this.#end(ended)
@@ -176,6 +170,13 @@ export class JobRun {
       }
       scope = failover
     }
+  }
+
+  #tellRestarting(restart: ReportedRestart): void {
+    const { environment, observer } = this.#options
+    observer?.restarting?.(restart)
+    const { tasks, inMs, message, workers } = restart
+    environment.log('warn', 'restarting', { tasks, inMs, error: message, workers })
   }
 
   #workersOf({ tasks }: Failure): readonly string[] | undefined {
@@ -304,9 +305,7 @@ export class JobRun {
       'MR-O29',
       `${reasons.join('; ')}${failed.length > reasonsLogged ? '; …' : ''}.`,
     )
-    const { environment, observer } = this.#options
-    observer?.restarting?.({ message, code, failed, inMs: 0, tasks: restart.length })
-    environment.log('warn', 'restarting', { tasks: restart.length, inMs: 0, error: message })
+    this.#tellRestarting({ message, code, failed, inMs: 0, tasks: restart.length })
   }
 
   /**

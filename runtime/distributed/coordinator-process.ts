@@ -5,6 +5,7 @@ import type { Environment } from '../base/environment.ts'
 import { MillraceError } from '../base/errors.ts'
 import { linkDeadlineMs } from '../control/link.ts'
 import type { CoordinatorObserver, JobOutcome, RestoreRequest } from '../coordinator/coordinator-contract.ts'
+import { bothObservers } from '../coordinator/both-observers.ts'
 import { coordinatorOver } from '../coordinator/coordinator-over-stores.ts'
 import type { JobCoordinator } from '../coordinator/job-coordinator.ts'
 import { placeTasks } from '../coordinator/placement.ts'
@@ -331,25 +332,11 @@ class CoordinatorProcess {
   /** History first, so that whoever is told of something finds it there. */
   #observer(stores: OpenedStores): CoordinatorObserver {
     const { environment } = this.#options
-    const { observer } = this.#history
-    const told = jobLog(environment.log)
+    const all = bothObservers(this.#history.observer, jobLog(environment.log))
     return {
-      ...observer,
-      running: () => {
-        observer.running?.()
-        told.running()
-      },
-      rescaled: (parallelism) => {
-        observer.rescaled?.(parallelism)
-        told.rescaled(parallelism)
-      },
-      checkpointCompleted: (completed) => {
-        observer.checkpointCompleted?.(completed)
-        told.checkpointCompleted(completed)
-      },
+      ...all,
       began: (head, restorePoint) => {
-        observer.began?.(head, restorePoint)
-        told.began(head, restorePoint)
+        all.began(head, restorePoint)
         this.#options.onBegan?.()
         void stores.removeLeftovers()
         if (this.#historyKeeper !== undefined) return

@@ -1,6 +1,7 @@
 // REST of a job that this process runs, until its end. The job runs as well without it.
 
 import type { Environment, Timer } from '../base/environment.ts'
+import { bothObservers } from '../coordinator/both-observers.ts'
 import type { CoordinatorObserver } from '../coordinator/coordinator-contract.ts'
 import type { JobGraph } from '../job/contract.ts'
 import type { ControlledJob } from '../rest/controlled-job.ts'
@@ -52,47 +53,13 @@ export class LocalRest {
 
   /** The observer to run the job with: it tells `other`, too. */
   watching(other: CoordinatorObserver): Required<CoordinatorObserver> {
-    const { observer: own } = this.#history
-    return {
-      began: (head, restorePoint) => {
-        own.began?.(head, restorePoint)
+    const serving: CoordinatorObserver = {
+      began: () => {
         this.#timer = this.#options.environment.clock.timer(servedAfterMs, () => void this.#serve())
-        other.began?.(head, restorePoint)
       },
-      running: () => {
-        own.running?.()
-        void this.#serve()
-        other.running?.()
-      },
-      checkpointCompleted: (completed) => {
-        own.checkpointCompleted?.(completed)
-        other.checkpointCompleted?.(completed)
-      },
-      checkpointFailed: (failed) => {
-        own.checkpointFailed?.(failed)
-        other.checkpointFailed?.(failed)
-      },
-      restarting: (failure) => {
-        own.restarting?.(failure)
-        other.restarting?.(failure)
-      },
-      adopted: (adoption) => {
-        own.adopted?.(adoption)
-        other.adopted?.(adoption)
-      },
-      rescaled: (parallelism) => {
-        own.rescaled?.(parallelism)
-        other.rescaled?.(parallelism)
-      },
-      gaveUp: (failure) => {
-        own.gaveUp?.(failure)
-        other.gaveUp?.(failure)
-      },
-      ended: (outcome) => {
-        own.ended?.(outcome)
-        other.ended?.(outcome)
-      },
+      running: () => void this.#serve(),
     }
+    return bothObservers(this.#history.observer, bothObservers(serving, other))
   }
 
   /** Which job it is, before it runs. */

@@ -44,14 +44,15 @@ export function jobView(options: {
   readonly locate: Locate
 }): JobResource {
   const { head, job, history, instance, locate } = options
+  const state = stateOf(options)
   return {
     ...headView(head, locate),
     instance,
-    state: stateOf(options),
+    state,
     sinceMs: history.sinceMs ?? null,
     ...slotsView(job.workers, {
       atItsSize: isAtItsSize(options),
-      over: ['ending', 'ended'].includes(stateOf(options)),
+      over: state === 'ending' || state === 'ended',
     }),
     restore: restoreView(job.execution),
     lastFailure: history.lastFailure,

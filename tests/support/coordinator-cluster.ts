@@ -154,6 +154,15 @@ export class Cluster {
     return outcome ?? 'never ended'
   }
 
+  /** The coordinator behind `run` ends, since HEAD does not answer, and leaves its slots to the next one. */
+  async loseCoordinator(run: Promise<JobOutcome>): Promise<void> {
+    const swap = this.heads.swap.bind(this.heads)
+    this.heads.swap = async () => ({ outcome: 'unclear', cause: new Error('no answer') })
+    expect(await this.ended(run)).toContain('MR-S12')
+    this.heads.swap = swap
+    this.abandoned = false
+  }
+
   /** Lets time pass until it is there. */
   async answerOf(answer: Promise<SavepointAnswer>): Promise<SavepointAnswer> {
     let given: SavepointAnswer | undefined
