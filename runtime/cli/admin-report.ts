@@ -2,10 +2,10 @@
 
 import type { SinkTransactions } from '../admin/commit.ts'
 import type { Contents } from '../admin/restore-point.ts'
+import { counted } from '../base/counted.ts'
 import type { HeadSummary } from '../rest/resources.ts'
 import type { AdminAction } from './admin-options.ts'
 import { timeText } from './checkpoints-command.ts'
-import { counted } from './graph-report.ts'
 import { grouped } from './progress.ts'
 
 export interface AdminReport {

@@ -1,5 +1,6 @@
 // A job graph as people and programs read it.
 
+import { counted } from '../base/counted.ts'
 import { placeTasks } from '../coordinator/placement.ts'
 import type { JobGraph, Partitioning } from '../job/contract.ts'
 
@@ -81,8 +82,4 @@ function vertexLines(
       .filter(({ source }) => source === id)
       .map(({ target, partitioning }) => `  → ${target}  ${partitioning}`),
   ]
-}
-
-export function counted(count: number, one: string, more: string): string {
-  return `${count} ${count === 1 ? one : more}`
 }

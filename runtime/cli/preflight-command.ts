@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { preflight, reasonOf } from '../admin/preflight.ts'
 import type { Preflight, Reason } from '../admin/preflight.ts'
 import { isUnanswered } from '../admin/unanswered.ts'
+import { counted } from '../base/counted.ts'
 import { absolutePlace, openConfig } from './admin-target.ts'
 import type { OpenedTarget } from './admin-target.ts'
 import type { ControlEdge } from './named-job.ts'
@@ -93,6 +94,8 @@ function textOf({ answer, reasons, slotsNeeded, parallelism, against }: Prefligh
         : 'It could not be found out.',
     ...reasons.map(({ message }) => message),
     ...(against === null ? [] : [`Held against ${against.kind} ${against.id}, ${against.path}.`]),
-    ...(parallelism === null ? [] : [`Parallelism ${parallelism}, ${slotsNeeded} slots.`]),
+    ...(parallelism === null || slotsNeeded === null
+      ? []
+      : [`Parallelism ${parallelism}, ${counted(slotsNeeded, 'slot', 'slots')}.`]),
   ].join('\n')
 }

@@ -7,6 +7,7 @@
 // Whatever the end but fenced: the tasks are ended first, and then what HEAD permits is committed without them (rules 2, 5).
 
 import type { CheckpointCoordinator } from '../checkpoint/coordinator.ts'
+import { counted } from '../base/counted.ts'
 import { MillraceError } from '../base/errors.ts'
 import { requestId } from '../base/ids.ts'
 import type { RequestId, Start } from '../base/ids.ts'
@@ -186,7 +187,8 @@ export class JobCoordinator {
       const { slotCount } = placeTasks(graph)
       const { slotsOffered = slotCount } = slots
       if (graph.hash === this.#run!.graph.hash) return `it runs at parallelism ${parallelism} already`
-      if (slotCount > slotsOffered) return `it needs ${slotCount} slots, and the workers offer ${slotsOffered}`
+      if (slotCount > slotsOffered)
+        return `it needs ${counted(slotCount, 'slot', 'slots')}, and the workers offer ${slotsOffered}`
       return undefined
     } catch (error) {
       return error instanceof Error ? error.message : String(error)

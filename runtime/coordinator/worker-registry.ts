@@ -6,6 +6,7 @@
 //
 // The caller's order: after each call, carry out `effects` in their order, emptying them, and see to it that tick is called at `wakeAtMs`.
 
+import { counted } from '../base/counted.ts'
 import { invariant, unreachable } from '../base/errors.ts'
 import type { MillraceError } from '../base/errors.ts'
 import type { Incarnation, JobId, SlotId } from '../base/ids.ts'
@@ -330,7 +331,7 @@ export class WorkerRegistry {
       .map(({ name, slots }) => `${name}: ${slots}`)
     const registered = `${this.slotsOffered} registered${offers.length === 0 ? '' : ` (${offers.join(', ')})`}`
     const waited = `no worker had room for it within ${this.#options.roomDeadlineMs / 1000} s`
-    this.#lose(entry, `${waited}: the job needs ${this.#slotsWanted} slots, ${registered}`)
+    this.#lose(entry, `${waited}: the job needs ${counted(this.#slotsWanted, 'slot', 'slots')}, ${registered}`)
   }
 
   #hello(connection: Connection, hello: Hello, nowMs: number): void {
@@ -358,7 +359,7 @@ export class WorkerRegistry {
       return workerError('MR-D09', `Worker ${worker}. ${buildDifference(own.build ?? '', build)}`)
     if (worker.length > WORKER_NAME_MAX) return workerError('MR-D07', `Its name has ${worker.length} characters.`)
     if (!Number.isSafeInteger(slots) || slots < 1 || slots > SLOTS_MAX)
-      return workerError('MR-D07', `Worker ${worker} offers ${slots} slots.`)
+      return workerError('MR-D07', `Worker ${worker} offers ${counted(slots, 'slot', 'slots')}.`)
     return undefined
   }
 
@@ -460,7 +461,10 @@ export class WorkerRegistry {
   /** Said again whenever the numbers change. */
   #sayWaiting(waiting: number): void {
     const [needs, registered] = [this.#slotsWanted, this.slotsOffered]
-    const said = waiting === 0 ? '' : `the job waits for workers: it needs ${needs} slots, ${registered} registered`
+    const said =
+      waiting === 0
+        ? ''
+        : `the job waits for workers: it needs ${counted(needs, 'slot', 'slots')}, ${registered} registered`
     if (said !== '' && said !== this.#saidWaiting) this.#log('info', said, { waiting, needs, registered })
     this.#saidWaiting = said
   }

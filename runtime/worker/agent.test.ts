@@ -157,7 +157,7 @@ describe('a worker', () => {
 
   it('takes no more slots than it has, and none of another incarnation', () => {
     const world = registered('0#1.1', '1#1.1')
-    expect(world.startSlot('2#1.1')).toEqual(['> slotEnded 2#1.1: it has 2 slots, and they are in use'])
+    expect(world.startSlot('2#1.1')).toEqual(['> slotEnded 2#1.1: all its slots (2) are in use'])
     expect(world.startSlot('3#2.1', 2)).toEqual([`> slotEnded 3#2.1: incarnation 2 is not its coordinator's`])
   })
 

@@ -324,7 +324,7 @@ export class WorkerAgent {
         reason: `incarnation ${start.incarnation} is not its coordinator's`,
       })
     if (this.running.length >= this.#options.slots)
-      return this.#send({ type: 'slotEnded', slot, reason: `it has ${this.#options.slots} slots, and they are in use` })
+      return this.#send({ type: 'slotEnded', slot, reason: `all its slots (${this.#options.slots}) are in use` })
     this.#slots.set(slot, { state: 'running', unlinked: undefined })
     this.#put({ type: 'startSlot', slot, start })
   }

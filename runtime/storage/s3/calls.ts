@@ -48,6 +48,8 @@ export class Calls {
   readonly #controllers = new Set<AbortController>()
   #closed = false
   #awayLoggedAtMs = Number.NEGATIVE_INFINITY
+  /** Why credentials could not be renewed the last time. */
+  #notRenewedFor: string | undefined
 
   constructor({ requests, environment }: CallsOptions) {
     this.#requests = requests
@@ -113,8 +115,13 @@ export class Calls {
   async refreshCredentials(): Promise<void> {
     try {
       await this.once((requests) => requests.refreshCredentials(), { deadlineMs: CREDENTIALS_DEADLINE_MS })
+      this.#notRenewedFor = undefined
     } catch (error) {
-      this.#environment.log('warn', 'credentials for the store could not be renewed', { error: String(error) })
+      const reason = String(error)
+      // Each try of each call asks for them: what has not changed is not said again.
+      if (reason !== this.#notRenewedFor)
+        this.#environment.log('warn', 'credentials for the store could not be renewed', { error: reason })
+      this.#notRenewedFor = reason
     }
   }
 

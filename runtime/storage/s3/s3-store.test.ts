@@ -154,6 +154,23 @@ describe('creating', () => {
     expect(fake.asked).toEqual(['put', 'refreshCredentials', 'put'])
   })
 
+  it('says once why credentials cannot be renewed, and again when it is another reason or happens again', async () => {
+    const { environment, fake, store } = makeStore()
+    const renewals = ['no such file', 'no such file', 'not readable', undefined, 'not readable']
+    fake.refreshCredentials = () => {
+      const reason = renewals.shift()
+      return reason === undefined ? Promise.resolve() : Promise.reject(new Error(reason))
+    }
+    fake.next('put', ...Array.from({ length: 5 }, () => ({ fails: 'expired' }) as const))
+    expect(await settle(store.create(key, bytesOf('mine')), environment)).toBe('created')
+    const said = environment.lines.filter(({ message }) => message.includes('could not be renewed'))
+    expect(said.map(({ fields }) => fields?.['error'])).toEqual([
+      'Error: no such file',
+      'Error: not readable',
+      'Error: not readable',
+    ])
+  })
+
   it('never has more requests under way than it may', async () => {
     const { fake, store } = makeStore()
     const keys = Array.from({ length: 100 }, (_, index) => sharedDataKey(`k${index}`))
