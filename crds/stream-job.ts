@@ -148,7 +148,7 @@ const podTemplate = z
   .record(z.string(), z.unknown())
   .optional()
   .describe(
-    'A PodTemplateSpec that is merged over what the operator makes, lists by name, and applied strictly. The container is called as the component: coordinator or worker.',
+    'A PodTemplateSpec that is merged over what the operator makes, lists by name, and applied strictly. The container is called as the component: coordinator or worker. In its texts {start} is the number of the start.',
   )
 
 const pods = {

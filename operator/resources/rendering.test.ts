@@ -110,6 +110,21 @@ describe('a rendering', () => {
     expect(JSON.parse(map.data['process.json'])).toMatchObject({ job: { args: { out: '/out/{start}' } } })
   })
 
+  it('says the start wherever a podTemplate asks for it', () => {
+    const spec = specOf({
+      worker: { podTemplate: { metadata: { annotations: { 'example.org/logs': 'orders/{start}' } } } },
+    })
+    const filled = fillIn(render(job, revisionOf(spec, undefined), cluster), {
+      start: 7,
+      begin: { parallelism: 1 },
+      workers: 1,
+    })
+    const workers = Object.values(filled).find(({ kind }) => kind === 'StatefulSet') as unknown as {
+      readonly spec: { readonly template: { readonly metadata: { readonly annotations: Record<string, string> } } }
+    }
+    expect(workers.spec.template.metadata.annotations).toMatchObject({ 'example.org/logs': 'orders/7' })
+  })
+
   it('holds neither a secret nor code', () => {
     const { [`Secret/${accessSecret(job, undefined).metadata.name}`]: secret, ...others } = jobs.most
     expect(secret).not.toHaveProperty('data')
