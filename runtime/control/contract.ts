@@ -204,7 +204,7 @@ export interface SlotProvider {
   readonly registrationDeadlineMs?: number
   /** How many slots there is room for now; undefined: as many as are started. */
   readonly slotsOffered?: number
-  /** The name of the worker in whose process the slot is. undefined: in none that is known. Absent: slots are threads of this process. */
+  /** The name of the worker in whose process the slot is, or was. undefined: none that is known. Absent: slots are threads of this process. */
   workerOf?(slot: SlotId): string | undefined
   /** Slots that run on from the incarnation before. Absent: slots die with their coordinator. */
   survivors?(options: SurvivorsOptions): Promise<readonly SurvivingSlot[]>

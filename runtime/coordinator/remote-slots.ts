@@ -175,7 +175,7 @@ export class RemoteSlots implements SlotProvider {
   }
 
   workerOf(slot: SlotId): string | undefined {
-    return this.#registry.workers.find(({ running }) => running.includes(slot))?.name
+    return this.#registry.workerOf(slot)
   }
 
   /** The word of somebody outside that a worker's process is gone. false: no such worker. */

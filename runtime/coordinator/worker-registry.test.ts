@@ -277,6 +277,23 @@ describe('slots', () => {
     expect(world.start('1#1.2')[0]).toBe('2 < startSlot 1#1.2')
   })
 
+  it("are known by their worker's name as long as their number is not started anew: what ended them is told later", () => {
+    const world = play()
+    const workerOf = (slot: string): string | undefined => world.registry.workerOf(slotId(slot))
+    world.registry.begin(one, { survivors: false, nowMs: 0 })
+    world.connect(1)
+    world.start('0#1.1')
+    expect(workerOf('0#1.1')).toBe('w-0')
+    world.slotEnded(1, '0#1.1', 'its thread ended')
+    expect(workerOf('0#1.1')).toBe('w-0')
+    world.close(1)
+    expect(workerOf('0#1.1')).toBe('w-0')
+    world.start('0#1.2')
+    expect(workerOf('0#1.2')).toBe(undefined)
+    world.connect(2, { worker: 'w-1' })
+    expect([workerOf('0#1.1'), workerOf('0#1.2')]).toEqual([undefined, 'w-1'])
+  })
+
   it('that no worker has room for are lost at the deadline, with the numbers', () => {
     const world = play()
     world.start('0#1.1', '1#1.1', '2#1.1')

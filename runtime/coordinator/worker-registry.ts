@@ -119,8 +119,8 @@ export class WorkerRegistry {
   readonly #connections = new Map<number, Connection>()
   readonly #workers = new Map<string, Worker>()
   readonly #slots = new Map<SlotId, SlotEntry>()
-  /** By slot number: who had it before, and may have its state on its disk. */
-  readonly #lastWorkers = new Map<string, string>()
+  /** By slot number: who has it or had it last, and may have its state on its disk. */
+  readonly #lastWorkers = new Map<string, { readonly slot: SlotId; readonly worker: string }>()
   #incarnation: Incarnation | undefined
   #survivorsAwaited = false
   #sendsOn = false
@@ -143,6 +143,12 @@ export class WorkerRegistry {
       state,
       sinceMs,
     }))
+  }
+
+  /** Also of a slot that has ended, until its number is started anew. */
+  workerOf(slot: SlotId): string | undefined {
+    const last = this.#lastWorkers.get(slotNumber(slot))
+    return last?.slot === slot ? last.worker : undefined
   }
 
   get slotsOffered(): number {
@@ -400,7 +406,7 @@ export class WorkerRegistry {
     this.#log('info', 'a worker has registered', { worker: name, address, slots, runsOn: keep })
     for (const slot of keep) {
       this.#slots.set(slot, { slot, start: undefined, state: 'starting', worker, deadlineAtMs: undefined })
-      this.#lastWorkers.set(slotNumber(slot), name)
+      this.#lastWorkers.set(slotNumber(slot), { slot, worker: name })
       this.#put({ type: 'bind', slot, survivor: true })
     }
     this.#assign(nowMs)
@@ -443,14 +449,14 @@ export class WorkerRegistry {
     entry.state = 'starting'
     entry.deadlineAtMs = nowMs + this.#options.startDeadlineMs
     worker.occupied.add(entry.slot)
-    this.#lastWorkers.set(slotNumber(entry.slot), worker.name)
+    this.#lastWorkers.set(slotNumber(entry.slot), { slot: entry.slot, worker: worker.name })
     this.#send(worker.connection, { type: 'startSlot', slot: entry.slot, start: entry.start! })
     this.#put({ type: 'bind', slot: entry.slot, survivor: false })
   }
 
   /** The one that had the slot before, else the one with the most room, else the one that has been here longest. */
   #roomFor(slot: SlotId): Worker | undefined {
-    const former = this.#workers.get(this.#lastWorkers.get(slotNumber(slot)) ?? '')
+    const former = this.#workers.get(this.#lastWorkers.get(slotNumber(slot))?.worker ?? '')
     if (former !== undefined && roomIn(former) > 0) return former
     let best: Worker | undefined
     for (const worker of this.#workers.values())
