@@ -42,6 +42,17 @@ export default defineConfig({
       },
       {
         ...shared,
+        // Like the whole ones, without a server too, and more than fits into the minutes of `npm test`.
+        test: {
+          name: 'faults',
+          include: ['tests/faults/**/*.test.ts'],
+          testTimeout: 240_000,
+          hookTimeout: 240_000,
+          maxWorkers: 2,
+        },
+      },
+      {
+        ...shared,
         test: {
           name: 'servers',
           include: ['tests/servers/**/*.test.ts'],

@@ -1,0 +1,43 @@
+// Faults planted in the protocol: a simulation that does not catch them would prove nothing.
+
+import { describe, expect, it } from 'vitest'
+import { plantedFaults } from '../../runtime/base/planted.ts'
+import type { PlantedFault } from '../../runtime/base/planted.ts'
+import { numbersTo, runJobSeeds } from '../support/job-seeds.ts'
+
+/** A planted fault must be caught within so many seeds. */
+const seedsToCatch = 200
+
+/** Which have caught it last: tried first, since most runs end there. Any other may do it as well. */
+const tellingSeeds: Readonly<Record<PlantedFault, readonly number[]>> = {
+  'no-fence': [1],
+  'alignment-skipped': [10],
+  'commit-before-swap': [5],
+  'frame-not-resent': [2],
+  'ids-reused': [1],
+  'finished-producer-counted-early': [23],
+  'idle-by-backpressure': [62],
+  'neighbour-key-group': [1],
+  'async-element-lost': [3],
+  'savepoint-subsumes': [11],
+  'timer-lost-between-two': [37],
+  'watermark-restored-too-high': [175],
+  'stop-barrier-leaks': [26],
+  'item-dealt-twice': [26],
+  'reconcile-skipped': [19],
+  'given-up-adopted': [78],
+  'final-state-forgotten': [81],
+  'complete-repeated-too-high': [52],
+  'rescale-keeps-old-size': [18],
+  'bound-readers-ignored': [23],
+  'stale-coordinator-terminates': [19],
+}
+
+describe('the simulation catches, within 200 seeds,', () => {
+  it.each(plantedFaults)('the planted fault %s', async (fault) => {
+    const first = tellingSeeds[fault]
+    const seeds = [...first, ...numbersTo(seedsToCatch).filter((seed) => !first.includes(seed))].slice(0, seedsToCatch)
+    const reports = await runJobSeeds({ seeds, planted: [fault], untilFirstFailure: true })
+    expect(reports.filter(({ failures }) => failures.length > 0).length).toBeGreaterThan(0)
+  })
+})
