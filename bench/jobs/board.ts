@@ -47,12 +47,17 @@ export class Board {
     for (let subtask = 0; subtask < subtasksMax; subtask++) this.numbers[Board.lane(counter, subtask)] = 0
   }
 
+  /** Where a control lies in `numbers`: what is asked with each record is not to be searched for by its name. */
+  static control(control: Control): number {
+    return controls.indexOf(control) * laneNumbers
+  }
+
   get(control: Control): number {
-    return this.numbers[controls.indexOf(control) * laneNumbers]!
+    return this.numbers[Board.control(control)]!
   }
 
   set(control: Control, value: number): void {
-    this.numbers[controls.indexOf(control) * laneNumbers] = value
+    this.numbers[Board.control(control)] = value
   }
 }
 

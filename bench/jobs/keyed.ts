@@ -94,6 +94,7 @@ function update<Value>(
 ): KeyedProcessFunction<number, number, { counted: TypedDescriptor<ValueState<Value>> }, number> {
   const shared = board()
   const { numbers } = shared
+  const thrown = Board.control('throw')
   let operators = 0
   let first = 0
   let count = 0
@@ -120,7 +121,7 @@ function update<Value>(
       if (counted.get() === undefined) counted.update(form.first(key))
       counted.mutate(countUp)
       numbers[operators] = ++count
-      if (shared.get('throw') !== 0) throwOnce(shared)
+      if (numbers[thrown] !== 0) throwOnce(shared)
       emit(latest)
     },
   }

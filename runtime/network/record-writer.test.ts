@@ -56,6 +56,14 @@ describe('a record writer', () => {
     expect(inputs.map(received)).toEqual([0, 1, 2].map((subtask) => values.filter((value) => owner(value) === subtask)))
   })
 
+  it('leaves the keys to the only consumer that there is', () => {
+    const { writer, inputs } = writerTo(1, 'hash')
+    // Without a key: the selector would throw.
+    for (const value of [{ key: 'a' }, undefined]) writer.emit(value, 0)
+    writer.flush()
+    expect(inputs.map(received)).toEqual([[{ key: 'a' }, undefined]])
+  })
+
   it('copies records to all on a broadcast edge, and events on every edge', () => {
     const { writer, inputs } = writerTo(2, 'broadcast')
     writer.emit('a', 0)

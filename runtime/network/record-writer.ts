@@ -114,6 +114,9 @@ function roundRobin(channels: readonly OutputChannel[], first: number): RecordWr
 
 function byKeyGroup({ channels, keySelector, maxParallelism }: RecordWriterOptions): RecordWriter['emit'] {
   invariant(keySelector !== undefined, 'a hash edge without a key selector')
+  const only = channels[0]!
+  // Nothing to choose: the consumer asks for the key itself, and says the same of one that is none.
+  if (channels.length === 1) return (value, timestamp) => only.emit(value, timestamp)
   const channelOfGroup = Array.from(
     { length: maxParallelism },
     (_, group) => channels[subtaskOfKeyGroup(keyGroup(group), channels.length, maxParallelism)]!,

@@ -8,7 +8,7 @@
 
 import type { KeyGroup } from '../../base/ids.ts'
 import type { Key } from '../../record/contract.ts'
-import { keyHash } from '../../record/key-group.ts'
+import { groupOfHash, keyHash } from '../../record/key-group.ts'
 import type { CellTable } from './cell-table.ts'
 
 /** Keys fetched at once: with entries and values 30 KB, which the first or second cache holds until they are used. */
@@ -64,7 +64,7 @@ export class Prefetch {
         const key = keyOf(values[from + index])
         if (typeof key !== 'number') return index
         const hash = keyHash(key)
-        const group = (hash % maxParallelism) - first
+        const group = groupOfHash(hash, maxParallelism) - first
         if (group < 0 || first + group > last) return index
         keys[index] = key
         hashes[index] = hash
