@@ -208,6 +208,11 @@ export interface SlotProvider {
   workerOf?(slot: SlotId): string | undefined
   /** Slots that run on from the incarnation before. Absent: slots die with their coordinator. */
   survivors?(options: SurvivorsOptions): Promise<readonly SurvivingSlot[]>
+  /**
+   * The job has ended while nobody coordinated it: what runs on from the incarnations before is ended. Resolves when all that are there have
+   * had the time to come and hear of it. Absent: slots die with their coordinator.
+   */
+  endSurvivors?(incarnation: Incarnation): Promise<void>
   /** Another coordinator owns the job, or is to: nothing is ended any more, and the slots are left to it. Absent: they end. */
   abandon?(): void
   /** No slot will be started any more: what was kept ready for that ends. */

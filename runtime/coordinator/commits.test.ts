@@ -174,6 +174,19 @@ describe('confirming commits', () => {
     expect([await unconfirmed(), commits.allConfirmed, story]).toEqual([undefined, true, ['all confirmed']])
   })
 
+  it('that was made while a restart read its restore point is made again where the HEAD read for it still asks for it', async () => {
+    const { commits, keeper, complete, planOf, unconfirmed, story } = await subject()
+    await complete(5, true, false)
+    const read = await keeper.read()
+    commits.committed(key(0), checkpointId(5))
+    await settlePromises()
+    expect([await unconfirmed(), story]).toEqual([undefined, ['all confirmed']])
+    commits.restoring([sinkTask(1)], read!, planOf(5, [[transaction('t0', 5)], []]))
+    await settlePromises()
+    expect([commits.allConfirmed, story]).toEqual([true, ['all confirmed', 'all confirmed']])
+    expect(await unconfirmed()).toBe(undefined)
+  })
+
   it('of an older checkpoint leaves the newer one open', async () => {
     const { commits, complete, unconfirmed } = await subject()
     await complete(5, true, false)

@@ -202,6 +202,8 @@ export class Commits {
       const answer = await keeper.update((head) => confirmCommits(head, id))
       environment.failpoints.hit('coordinator.confirm.after')
       if (answer.outcome !== 'won') return onOvertaken(answer)
+      // A restart that has read HEAD before asks for it again.
+      if (this.#confirming === id) this.#confirming = undefined
       // A newer checkpoint may have been permitted meanwhile; its own confirmation follows.
       if (this.#permitted?.id !== id) return
       this.#permitted = undefined

@@ -3,7 +3,9 @@ import { InvariantError } from '../base/errors.ts'
 import { pause } from '../base/deadline.ts'
 import { requestId } from '../base/ids.ts'
 import type { SlotId } from '../base/ids.ts'
+import { close } from '../storage/head.ts'
 import { decodeHead } from '../storage/head-format.ts'
+import { HeadKeeper } from '../storage/head-keeper.ts'
 import type { SavepointAnswer } from './coordinator-contract.ts'
 import { Cluster, perSplit, splits } from '../../tests/support/coordinator-cluster.ts'
 
@@ -186,6 +188,29 @@ describe('a job that runs on in other slots', () => {
       expect((await cluster.head()).restarts).toBe(0)
     },
   )
+
+  it.each([
+    ['before the next coordinator comes', 'nobody asks for survivors'],
+    ['while the next coordinator looks for what runs on', 'survivors are there'],
+  ])('ends, closed %s: its tasks are ended, and then what HEAD permits is committed (rule 5)', async (_when, how) => {
+    const cluster = new Cluster()
+    cluster.adopts = true
+    const first = cluster.coordinator({ start: 1 }).run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 2)
+    await cluster.loseCoordinator(first)
+    expect(cluster.slots.size).toBeGreaterThan(0)
+    const closeIt = async () => void (await (await HeadKeeper.open(cluster.heads, cluster.environment)).amend(close))
+    if (how === 'survivors are there') cluster.onSurvivors = closeIt
+    else await closeIt()
+    expect(await cluster.ended(cluster.coordinator({ start: 1 }).run())).toMatchObject({
+      kind: 'ended',
+      head: { end: { kind: 'suspended' } },
+    })
+    expect([cluster.slots.size, (await cluster.head()).unconfirmed]).toEqual([0, undefined])
+    cluster.onSurvivors = async () => undefined
+    expect(await cluster.ended(cluster.coordinator({ start: 2 }).run())).toEqual({ kind: 'finished' })
+    cluster.expectExact()
+  })
 
   it('names each slot in HEAD before it starts, and no more the life that it gave up: nobody is to adopt that (rule 25)', async () => {
     const cluster = new Cluster()

@@ -58,6 +58,8 @@ export class JobCoordinator {
     for (;;) {
       const begun = await beginJob({ ...this.#options, keeper })
       if (begun.outcome === 'ended') {
+        // Closed while there was no coordinator, its tasks run on.
+        await this.#options.slots.endSurvivors?.(begun.head.incarnation)
         await finishCommits(this.#options, keeper, begun.head)
         return { kind: 'ended', head: begun.head }
       }

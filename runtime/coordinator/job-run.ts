@@ -3,7 +3,7 @@
 import { mayPass, unreachable } from '../base/errors.ts'
 import { checkpointId, taskKey } from '../base/ids.ts'
 import type { TaskId } from '../base/ids.ts'
-import type { FromSlot } from '../control/contract.ts'
+import type { FromSlot, SurvivingSlot } from '../control/contract.ts'
 import { serializeError } from '../control/serialized-error.ts'
 import { isCommitRefused } from '../operators/commit-with-retry.ts'
 import type { JobGraph } from '../job/contract.ts'
@@ -252,8 +252,7 @@ export class JobRun {
       survivors: this.#resumed ? survivors : [],
     })
     const given = this.#resumed ? adoption.given : survivors
-    for (const { link } of given) link.close()
-    await Promise.all(given.map(({ slot }) => slots.terminate(slot)))
+    await this.#endAll(given)
     const why = Object.fromEntries([...adoption.unfit].slice(0, reasonsLogged))
     if (adoption.tasks.length === 0) {
       if (this.#resumed && survivors.length > 0)
@@ -262,7 +261,11 @@ export class JobRun {
       return all
     }
     const head = await this.#headToRestoreFrom()
-    if (head === undefined) return []
+    if (typeof head === 'string') {
+      // Fenced, they are the other coordinator's.
+      if (head === 'ended') await this.#endAll(adoption.slots.map(({ survivor }) => survivor))
+      return []
+    }
     const plan = await readRestorePoint(this.#options, head)
     await commits.commitWithoutWriters(plan.committablesWithoutWriter)
     commits.restoring([], head, plan)
@@ -295,6 +298,12 @@ export class JobRun {
     return adoption.restart
   }
 
+  async #endAll(survivors: readonly SurvivingSlot[]): Promise<void> {
+    const { slots } = this.#options
+    for (const { link } of survivors) link.close()
+    await Promise.all(survivors.map(({ slot }) => slots.terminate(slot)))
+  }
+
   /** What ran under the coordinator before this one and begins again is a restart for whoever watches, though no restart strategy was asked. */
   #reportLost({ restart, unfit }: Adoption): void {
     const hasRun = this.#resumed && (this.#head.deployed ?? []).length > 0
@@ -323,21 +332,22 @@ export class JobRun {
     }
   }
 
-  /** Rule 4: every restore waits for a swap in flight and reads HEAD again. undefined: it is not this incarnation's to run any more. */
-  async #headToRestoreFrom(): Promise<Head | undefined> {
+  /** Rule 4: every restore waits for a swap in flight and reads HEAD again. A text: it is not this incarnation's to run any more. */
+  async #headToRestoreFrom(): Promise<Head | Overtaken['outcome']> {
     await this.parts.checkpointing.quiet()
     await this.parts.keeper.settled()
     const head = await this.parts.keeper.readBegun()
     const fenced = head.incarnation !== this.parts.incarnation && !this.#options.environment.planted.has('no-fence')
     if (!fenced && head.end.kind === 'none') return head
-    this.#interruptions.push({ type: 'overtaken', answer: { outcome: fenced ? 'fenced' : 'ended', head } })
-    return undefined
+    const outcome = fenced ? 'fenced' : 'ended'
+    this.#interruptions.push({ type: 'overtaken', answer: { outcome, head } })
+    return outcome
   }
 
   async #restart(tasks: readonly TaskId[]): Promise<void> {
     const { graph, job } = this.#options
     const head = await this.#headToRestoreFrom()
-    if (head === undefined) return
+    if (typeof head === 'string') return
     const plan = await readRestorePoint(this.#options, head)
     // Sinks of wholly finished vertices run no more: what HEAD permits of them is committed here (rule 23).
     await this.parts.commits.commitWithoutWriters(plan.committablesWithoutWriter)

@@ -1,6 +1,7 @@
 // Slots in workers' processes: the shell of WorkerRegistry. Each slot's link goes over datagrams of its own; the workers' direct
 // connections say when a slot can be reached, and when it is lost.
 
+import { pause } from '../base/deadline.ts'
 import type { Environment, Timer } from '../base/environment.ts'
 import { MillraceError } from '../base/errors.ts'
 import type { Incarnation, JobId, SlotId } from '../base/ids.ts'
@@ -122,6 +123,11 @@ export class RemoteSlots implements SlotProvider {
       timer.cancel()
       this.#others?.cancel()
     })
+  }
+
+  async endSurvivors(incarnation: Incarnation): Promise<void> {
+    this.#happen((nowMs) => this.#registry.begin(incarnation, { survivors: false, nowMs }))
+    await pause(this.#options.environment.clock, reconnectMs)
   }
 
   /**

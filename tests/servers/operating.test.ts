@@ -173,6 +173,24 @@ describe('an operator', () => {
     await world.expectExactToTheEnd(job)
   })
 
+  it('closes a job whose coordinator is away: the next one, which stays, ends what runs on, and sends nobody home', async () => {
+    const job = await world.started({ coordinatorWords: ['--stay'] })
+    await job.checkpoints(1)
+    await job.coordinator.kill()
+    expect(await command(job, 'admin', 'close', '--yes')).toMatchObject({ exitCode: 0 })
+    await job.startCoordinator()
+    await job.until('its workers to run nothing', async () => {
+      const answer = await job.answer('GET', '/v1/workers')
+      const workers = (answer?.body?.workers ?? []) as { readonly state: string; readonly running: string[] }[]
+      return (
+        workers.length === 2 && workers.every(({ state, running }) => state === 'registered' && running.length === 0)
+      )
+    })
+    expect([...job.workers.values()].map(({ running }) => running)).toEqual([true, true])
+    expect(await job.status()).toMatchObject({ end: { kind: 'suspended' } })
+    await expectNoGaps(job)
+  })
+
   it('has ended, and its coordinator with it: commands say how, from HEAD, and what is to be done', async () => {
     const job = await world.started()
     await job.checkpoints(1)

@@ -65,6 +65,8 @@ export class Cluster {
   /** Behind the end of each; may throw. */
   onEnumeratorClose: () => void = () => undefined
   onStart: (slot: SlotId) => void = () => undefined
+  /** While a coordinator asks for them. */
+  onSurvivors: () => Promise<void> = async () => undefined
   /** A coordinator has left its slots to the next one. */
   abandoned = false
 
@@ -222,7 +224,16 @@ export class Cluster {
     const { environment, objects: store } = this
     let abandoned = false
     return {
-      ...(this.adopts && { survivors: () => this.#survivors() }),
+      ...(this.adopts && {
+        survivors: async () => {
+          const survivors = await this.#survivors()
+          await this.onSurvivors()
+          return survivors
+        },
+        endSurvivors: async () => {
+          for (const { end } of [...this.slots.values()]) end('the job has ended')
+        },
+      }),
       start: (id, { parallelism }) => {
         this.onStart(id)
         const { near, far, lose } = linkPair(environment)

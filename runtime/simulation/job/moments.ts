@@ -41,6 +41,7 @@ export function watchedSlots(slots: SlotProvider, watcher: SlotWatcher): SlotPro
         return found.map((survivor) => ({ ...survivor, link: watched(survivor.link, asked.incarnation) }))
       },
     }),
+    ...(slots.endSurvivors !== undefined && { endSurvivors: (incarnation) => slots.endSurvivors!(incarnation) }),
     get slotsOffered() {
       return slots.slotsOffered
     },
