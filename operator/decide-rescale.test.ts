@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { begins, condition, deeds, isQuiet, program, reaches, running, stay } from './decide-story.ts'
+import type { World } from './decide-world.ts'
 
 describe('a rescale', () => {
   it('goes 2, 4, 1 in the same start: workers first where it grows, last where it shrinks', () => {
@@ -55,6 +56,24 @@ describe('a rescale', () => {
     world.run(() => isQuiet(world) && world.status!.parallelism === 3)
     expect(condition(world, 'UpgradeBlocked')).toMatchObject({ status: 'False' })
   })
+
+  it.each<[string, 'FINISHED' | 'FAILED', (world: World) => void]>([
+    ['finishes', 'FINISHED', (world) => void (world.endOfInput = true)],
+    ['fails', 'FAILED', (world) => void (world.jobFails = true)],
+  ] as const)(
+    'of a job that %s while workers are still added ends with it, long before its deadline',
+    (_, phase, end) => {
+      const world = running({ parallelism: 2, rollback: { progressDeadline: '10m' } })
+      world.room = 2
+      world.edit({ parallelism: 5 })
+      stay(world, 5)
+      expect(world.status!.transition).toMatchObject({ kind: 'rescale', step: 'growing' })
+      end(world)
+      stay(world, 10)
+      expect(world.status).toMatchObject({ phase, workers: 0, start: 1 })
+      expect(isQuiet(world)).toBe(true)
+    },
+  )
 
   it('counts slots, not subtasks', () => {
     const world = running({ parallelism: 4, worker: { slots: 3 } })

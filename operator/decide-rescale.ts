@@ -41,6 +41,8 @@ export function decideGrowing(observed: Observed, status: StreamJobStatus): Deci
   const transition = status.transition!
   const wanted = validSpec(observed, status)?.parallelism ?? transition.parallelism!
   const own = ownCoordinator(observed, status)
+  // Workers are no use to it any more, and until the deadline nobody would learn that it has finished or failed.
+  if (own !== undefined && own.end !== 'none') return record(observed, endTransition(observed, status), 'the job ended')
   const { parallelism } = status
   // How many workers another size needs is said by a coordinator only.
   if (wanted !== transition.parallelism && (wanted === parallelism || own?.slotsNeeded !== undefined)) {
