@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest'
 import type { CoordinatorFact } from './contract.ts'
 import { FINALIZER } from './contract.ts'
 import { decideRequests } from './decide-requests.ts'
+import { uid } from './decide-world-cluster.ts'
+import { childName } from './revision-names.ts'
 import { deeds, events, reaches, running, stay } from './decide-story.ts'
 
 describe('a snapshot that is asked for', () => {
@@ -147,6 +149,38 @@ describe('a snapshot that is asked for', () => {
     expect(made).toEqual([5, 6])
     expect(world.savepoints.some(({ name }) => name === 'mine')).toBe(true)
     expect(world.status!.periodic!.number).toBe(6)
+  })
+
+  it('by spec.savepoints leaves those that an earlier job of this name has left, its last one too', () => {
+    const world = running({ savepoints: { every: '20s', keep: { count: 1 } } })
+    const earlier = { name: 'flights', uid: 'an-earlier-uid' }
+    const left = ['p1', 'p2', 'last'].map((suffix) => childName(earlier, suffix))
+    for (const name of left)
+      world.addSavepoint(name, {
+        madeBy: 'operator',
+        createdAt: '2025-01-01T00:00:00Z',
+        status: { state: 'completed', path: `s3://b/${name}` },
+      })
+    stay(world, 70)
+    const names = world.savepoints.map(({ name }) => name)
+    expect(names).toEqual(expect.arrayContaining(left))
+    expect(names.slice(left.length)).toEqual([childName({ name: 'flights', uid }, 'p3')])
+  })
+
+  it('by spec.savepoints is kept by count also where the name of the job is cut in the names of its objects', () => {
+    const world = running({ savepoints: { every: '1h', keep: { count: 1 } } })
+    const job = { ...world.observe().job, name: 'a-job-with-a-name-that-is-longer-than-its-objects-may-have' }
+    for (const number of [9, 10, 11])
+      world.addSavepoint(childName(job, `p${number}`), {
+        madeBy: 'operator',
+        createdAt: `2025-01-01T00:00:${number + 10}Z`,
+        status: { state: 'completed', path: `s3://b/${number}` },
+      })
+    const decision = decideRequests({ ...world.observe(), job }, world.status!)
+    expect(decision?.kind === 'act' ? decision.actions : decision).toMatchObject([
+      { type: 'delete', of: { name: childName(job, 'p10') } },
+      { type: 'delete', of: { name: childName(job, 'p9') } },
+    ])
   })
 
   it('is kept by age, and never taken away while the job may begin there', () => {

@@ -179,6 +179,12 @@ function periodicName({ job }: Observed, number: number): string {
   return childName(job, `p${number}`)
 }
 
+/** Made for this very job: those of an earlier one of its name, its last one too, are all that is left of that job. */
+function isPeriodic(observed: Observed, { name, madeBy }: SavepointFact): boolean {
+  const number = /-p(\d+)$/.exec(name)?.[1]
+  return madeBy === 'operator' && number !== undefined && name === periodicName(observed, Number(number))
+}
+
 /** When the next one is due; ms from now. */
 export function periodicInMs(observed: Observed, status: StreamJobStatus): number | undefined {
   const every = validSpec(observed, status)?.savepoints?.every
@@ -186,7 +192,7 @@ export function periodicInMs(observed: Observed, status: StreamJobStatus): numbe
   return Math.max(0, timeMs(status.periodic.at) + every - observed.nowMs)
 }
 
-/** Only what the operator made, by count and age; the newest always stays, and so does what the job may begin from. */
+/** Only what spec.savepoints made, by count and age; the newest always stays, and so does what the job may begin from. */
 function superfluous(
   observed: Observed,
   status: StreamJobStatus,
@@ -203,8 +209,10 @@ function superfluous(
   ])
   const made = observed.savepoints
     .filter(
-      ({ madeBy, deleting, status: done }) =>
-        madeBy === 'operator' && !deleting && (done?.state === 'completed' || done?.state === 'failed'),
+      (savepoint) =>
+        isPeriodic(observed, savepoint) &&
+        !savepoint.deleting &&
+        (savepoint.status?.state === 'completed' || savepoint.status?.state === 'failed'),
     )
     .sort((left, right) => compare(right.createdAt, left.createdAt) || compare(right.name, left.name))
   const completed = made.filter(({ status: done }) => done?.state === 'completed')

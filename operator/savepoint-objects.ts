@@ -4,7 +4,7 @@ import type { Observed } from './contract.ts'
 import type { KubeObject } from './kubernetes/contract.ts'
 import { types } from './kubernetes/types.ts'
 
-/** Label and value of those that retention may remove. */
+/** Label and value of them all; their names say which job made them. */
 export const madeByOperator = ['app.kubernetes.io/managed-by', 'millrace'] as const
 
 /** Without a path one is triggered, and its files go with the object: retention deletes objects. */
