@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { FINALIZER } from './contract.ts'
 import { isQuiet, running, stay } from './decide-story.ts'
 import { World } from './decide-world.ts'
 import type { Spec } from './decide-world.ts'
@@ -118,6 +119,31 @@ describe('a job that is deleted', () => {
     world.settle()
     expect(world.deeds).toEqual([{ deed: 'record', why: 'what is observed has changed' }])
     expect(world.status!.phase).toBe('DELETING')
+  })
+
+  it.each<[string, Spec]>([
+    ['runs', {}],
+    ['is upgraded', { logLevel: 'debug' }],
+    ['is rescaled', { parallelism: 3 }],
+    ['is suspended', { state: 'suspended' }],
+    ['has an invalid spec', { parallelism: 0 }],
+  ])(
+    'that %s has its finalizer put back after an uninstallation took it off: HEAD is closed all the same',
+    (_, change) => {
+      const world = running()
+      world.edit(change)
+      for (let look = 0; look < 4; look++) world.reconcile()
+      world.job = { ...world.job!, finalizers: [] }
+      stay(world, 1)
+      expect(world.job.finalizers).toEqual([FINALIZER])
+      deleted(world)
+      expect(world.head!.end).not.toBe('none')
+    },
+  )
+
+  it('and has not begun has no finalizer to be put back', () => {
+    const world = stay(new World({ state: 'suspended' }), 5)
+    expect(world.job!.finalizers).toEqual([])
   })
 
   it('forces what is stuck at the deadline', () => {

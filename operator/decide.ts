@@ -2,7 +2,7 @@
 // written, or waits; so a killed operator finds its place again from status and objects, whichever write it was killed after.
 
 import type { Decision, Observed, StreamJobStatus } from './contract.ts'
-import { STATUS_VERSION } from './contract.ts'
+import { FINALIZER, STATUS_VERSION } from './contract.ts'
 import { act, record, wait } from './decide-answers.ts'
 import { repairOf, urgentActions } from './decide-children.ts'
 import { decideDeletion } from './decide-delete.ts'
@@ -49,7 +49,10 @@ function shown(observed: Observed, decision: Decision): Decision {
 }
 
 function decideLife(observed: Observed, status: StreamJobStatus): Decision {
-  const { coordinator } = observed
+  const { coordinator, job } = observed
+  // An uninstallation has taken it off, and the job has run on.
+  if (status.start > 0 && !job.finalizers.includes(FINALIZER))
+    return act('deletion has HEAD to close, and the finalizer is gone', { type: 'addFinalizer' })
   if (coordinator.known && status.start > 0 && coordinator.value.start > status.start)
     return caughtUp(observed, status, coordinator.value)
   const { transition } = status
