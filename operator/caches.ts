@@ -2,6 +2,7 @@
 // object of an earlier namesake is nobody's here.
 
 import type { Clock, Random } from '../runtime/base/environment.ts'
+import type { LostWorker } from './contract.ts'
 import type { KubeClient, KubeObject, ResourceType } from './kubernetes/contract.ts'
 import { Informer, keyOf } from './kubernetes/informer.ts'
 import type { InformerOptions } from './kubernetes/informer.ts'
@@ -55,7 +56,8 @@ export class Caches {
   /** By the uid of the job (or Savepoint) and `Kind/name`. */
   readonly #byOwner = new Map<string, Map<string, KubeObject>>()
   readonly #keyByUid = new Map<string, WorkKey>()
-  readonly #lostWorkers = new Map<string, Map<string, string>>()
+  /** By the uid of the job and the pod's name. */
+  readonly #lostWorkers = new Map<string, Map<string, LostWorker>>()
   readonly #nodesLost = new Set<string>()
 
   constructor(options: CachesOptions) {
@@ -126,8 +128,8 @@ export class Caches {
     )
   }
 
-  lostWorkers(uid: string): readonly { readonly name: string; readonly reason: string }[] {
-    return [...(this.#lostWorkers.get(uid) ?? [])].map(([name, reason]) => ({ name, reason }))
+  lostWorkers(uid: string): readonly LostWorker[] {
+    return [...(this.#lostWorkers.get(uid)?.values() ?? [])]
   }
 
   /** Its node is gone or does not answer; false also where nodes cannot be read. */
@@ -208,14 +210,15 @@ export class Caches {
       own.delete(key)
     else own.set(key, current)
     if (own.size === 0) this.#byOwner.delete(uid)
-    if (object.kind === 'Pod' && labels[componentLabel] === 'worker') this.#workerChanged(uid, name, current)
+    if (object.kind === 'Pod' && labels[componentLabel] === 'worker') this.#workerChanged(uid, object, current)
     const wanted = this.#keyByUid.get(uid)
     if (wanted !== undefined) this.#options.wanted(wanted)
   }
 
-  #workerChanged(uid: string, name: string, current: KubeObject | undefined): void {
-    const lost = this.#lostWorkers.get(uid) ?? new Map<string, string>()
-    if (current === undefined) lost.set(name, vanished)
+  #workerChanged(uid: string, { metadata }: KubeObject, current: KubeObject | undefined): void {
+    const { name } = metadata
+    const lost = this.#lostWorkers.get(uid) ?? new Map<string, LostWorker>()
+    if (current === undefined) lost.set(name, { name, uid: metadata.uid!, reason: vanished })
     else lost.delete(name)
     if (lost.size > 0 && this.#keyByUid.has(uid)) this.#lostWorkers.set(uid, lost)
     else this.#lostWorkers.delete(uid)

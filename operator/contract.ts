@@ -391,6 +391,13 @@ export type NatsSharing = 'own' | 'shared' | 'unknown'
 export const sharedNatsText =
   'no credentials for NATS of its own: jobs that share them can read and disturb each other. Give the chart a natsSigningKey, or the spec nats.credentialsSecret; the next revision has them.'
 
+/** A worker's pod that is not there any more; its uid, as the next one has its name. */
+export interface LostWorker {
+  readonly name: string
+  readonly uid: string
+  readonly reason: string
+}
+
 export interface Observed {
   readonly nowMs: number
   /** The StreamJob as the cache has it; its resourceVersion is the precondition of every status write. */
@@ -418,7 +425,7 @@ export interface Observed {
   readonly children: Readonly<Record<string, ChildFact>>
   readonly pods: readonly PodFact[]
   /** Worker pods that were seen to vanish (deleted, or absent from a relist) and not seen since. */
-  readonly lostWorkers: readonly { readonly name: string; readonly reason: string }[]
+  readonly lostWorkers: readonly LostWorker[]
   readonly coordinator: CoordinatorSays
   /** Why the last act of this operator on this job was refused for good (quota, a field that there is not, no rights); conflicts are none. */
   readonly refusedAct?: string | undefined

@@ -84,20 +84,22 @@ function lostWorkers(observed: Observed, status: StreamJobStatus): Action[] {
   )
   const alive = new Set(podsOf(observed, 'worker').map(({ name }) => name))
   const lost = [
-    ...dead.map(({ name, phase, nodeLost }) => ({
+    ...dead.map(({ name, uid, phase, nodeLost }) => ({
       name,
+      uid,
       reason: nodeLost ? 'its node is lost' : `its pod is ${phase}`,
     })),
     ...observed.lostWorkers.filter(({ name }) => !alive.has(name)),
   ]
   return lost
     .filter(({ name }) => registered.includes(name))
-    .map(({ name, reason }) => ({
+    .map(({ name, uid, reason }) => ({
       type: 'request',
       request: {
         type: 'lost',
         start: status.start,
-        request: `lost-${name}-${own.incarnation}`.slice(0, 64),
+        // Once for each pod: a cache that is behind says nothing of the next one, whose own end is told again.
+        request: `lost-${uid.slice(0, 8)}-${own.incarnation}-${name}`.slice(0, 64),
         worker: name,
         reason,
       },

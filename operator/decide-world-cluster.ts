@@ -75,7 +75,7 @@ export class Cluster {
   pods: Pod[] = []
   head: Head | undefined
   savepoints: SavepointFact[] = []
-  lostWorkers: { name: string; reason: string }[] = []
+  lostWorkers: Observed['lostWorkers'] = []
   deeds: Deed[] = []
   /** Somebody has asked for a start from nothing. */
   wasAskedForStateless = false

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { decide } from './decide.ts'
 import { actions, begins, condition, deeds, events, isQuiet, program, reaches, running, stay } from './decide-story.ts'
 import { World } from './decide-world.ts'
+import { childNameMax } from './revision-names.ts'
 
 describe('a new job', () => {
   it('is written down, stored, and only then made; its first checkpoint makes it stable', () => {
@@ -232,18 +233,61 @@ describe('a running job', () => {
       const decision = decide({ ...observed, ...more })
       return decision.kind === 'act' ? decision.actions : []
     }
-    const vanished = { name: 'worker-1', reason: 'evicted' }
+    const vanished = { name: 'worker-1', uid: 'u1', reason: 'evicted' }
     const pods = observed.pods.filter(({ name }) => name !== 'worker-1')
     expect(lost({ lostWorkers: [vanished], pods })).toMatchObject([
       { type: 'request', request: { type: 'lost', start: 1, worker: 'worker-1', reason: 'evicted' } },
     ])
     // It is back, or the coordinator knows, or knows no such worker.
     expect(lost({ lostWorkers: [vanished] })).toEqual([])
-    expect(lost({ lostWorkers: [{ name: 'worker-9', reason: 'evicted' }], pods })).toEqual([])
+    expect(lost({ lostWorkers: [{ name: 'worker-9', uid: 'u9', reason: 'evicted' }], pods })).toEqual([])
     const failed = observed.pods.map((pod) => (pod.name === 'worker-1' ? { ...pod, phase: 'Failed' as const } : pod))
     expect(lost({ pods: failed })).toMatchObject([{ request: { worker: 'worker-1', reason: 'its pod is Failed' } }])
     // An absent pod that nobody has seen go may not have reached the cache yet.
     expect(lost({ pods })).toEqual([])
+  })
+
+  it('is told of each worker pod that goes, once: the next pod of the name may go too, while its coordinator is the same', () => {
+    const world = running()
+    const observed = world.observe()
+    const told = (more: Partial<typeof observed>) => {
+      const decision = decide({ ...observed, ...more })
+      return decision.kind === 'act'
+        ? decision.actions.flatMap((action) => (action.type === 'request' ? [action.request.request] : []))
+        : []
+    }
+    const pods = observed.pods.filter(({ component }) => component !== 'worker')
+    const [worker] = observed.pods.filter(({ component }) => component === 'worker')
+    const gone = (uid: string) => told({ pods, lostWorkers: [{ name: worker!.name, uid, reason: 'its pod is gone' }] })
+    const failed = (uid: string) => told({ pods: [...pods, { ...worker!, uid, phase: 'Failed' }] })
+    const first = '11111111-aaaa-4000-8000-000000000000'
+    const next = '22222222-bbbb-4000-8000-000000000000'
+    expect(gone(first)).toHaveLength(1)
+    // Its end was seen before it went: that is one loss.
+    expect(failed(first)).toEqual(gone(first))
+    expect(gone(next)).not.toEqual(gone(first))
+    expect(failed(next)).toEqual(gone(next))
+  })
+
+  it('of the longest name is told of by requests that say which pod and which coordinator are meant', () => {
+    const observed = running().observe()
+    const coordinator = observed.coordinator
+    if (!coordinator.known) throw new Error('nobody answers')
+    const name = `${'a'.repeat(childNameMax)}-12`
+    const request = (uid: string, incarnation: number): string => {
+      const workers = [{ name, state: 'registered' }] as const
+      const decision = decide({
+        ...observed,
+        coordinator: { known: true, value: { ...coordinator.value, incarnation, workers } },
+        lostWorkers: [{ name, uid, reason: '' }],
+      })
+      if (decision.kind !== 'act') throw new Error(`nothing is told, but: ${decision.why}`)
+      const [action] = decision.actions
+      return action?.type === 'request' ? action.request.request : ''
+    }
+    const requests = [request('11111111-a', 1), request('22222222-b', 1), request('11111111-a', 234_567)]
+    expect(new Set(requests).size).toBe(3)
+    for (const each of requests) expect(each).toMatch(/^[A-Za-z0-9._=-]{1,64}$/)
   })
 
   it('has a pod that is 30 s past its grace taken away by force, not earlier', () => {
