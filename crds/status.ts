@@ -108,6 +108,10 @@ export const streamJobStatus = z
       .strictObject({ key: text, reason: text, message: text })
       .optional()
       .describe('A spec that is not tried again until it changes.'),
+    refusedSize: z
+      .strictObject({ parallelism: number, message: text })
+      .optional()
+      .describe('A parallelism that could not be had: not tried again until another is asked for.'),
     workers: number.describe('Worker pods that the job is to have.'),
     asked: z
       .strictObject({

@@ -197,7 +197,7 @@ function foreignWord(foreign: readonly string[]): Word {
 
 /** Why the spec as it is does not run. */
 function blockedBy(observed: Observed, status: StreamJobStatus): Word | undefined {
-  const { transition, blocked } = status
+  const { transition, blocked, refusedSize } = status
   const desired = desiredOf(observed)
   if (desired.kind !== 'known')
     return is(
@@ -218,9 +218,12 @@ function blockedBy(observed: Observed, status: StreamJobStatus): Word | undefine
       'NothingToRestore',
       'The job took no checkpoints: its state since the start is gone with its processes. Set spec.upgradeMode to stateless to begin from nothing, or spec.restoreFrom and restoreNonce to begin at a snapshot.',
     )
-  if (blocked !== undefined && (isBlocked(desired, status) || blocked.reason === 'RescaleRefused'))
-    return is(blocked.reason, blocked.message)
-  return undefined
+  const refusals = [
+    ...(blocked !== undefined && isBlocked(desired, status) ? [blocked] : []),
+    ...(refusedSize === undefined ? [] : [{ reason: 'RescaleRefused', message: refusedSize.message }]),
+  ]
+  const [first] = refusals
+  return first && is(first.reason, refusals.map(({ message }) => message).join(' '))
 }
 
 function reconcilingWord(observed: Observed, status: StreamJobStatus, isStalled: boolean): Word {

@@ -198,6 +198,8 @@ export interface StreamJobStatus {
   readonly transition?: Transition
   /** A spec that is not tried again until it changes or restartNonce does. `key`: of revision.ts. */
   readonly blocked?: { readonly key: string; readonly reason: string; readonly message: string }
+  /** A parallelism that could not be had: it is not tried again until another is asked for. The job runs on. */
+  readonly refusedSize?: { readonly parallelism: number; readonly message: string }
   /** Worker pods that the running start is to have. */
   readonly workers: number
   /** The one savepoint or checkpoint that is asked for now; written before it is. */

@@ -82,6 +82,14 @@ const stories: readonly Story[] = [
     until: isAt('RUNNING', 3),
   },
   {
+    name: 'a bad image at a size that there is no room for, rolled back and refused',
+    spec: { parallelism: 2, rollback: { progressDeadline: '20s' } },
+    before: (world) => void (world.room = 3),
+    change: (world) => world.edit({ parallelism: 4, program: { ...program, image: 'bad:1' } }),
+    until: (world) => isAt('RUNNING', 3)(world) && world.status!.refusedSize !== undefined,
+    readings: (world) => world.status!.refusedSize,
+  },
+  {
     name: 'code that completes nothing, upgraded stateless, rolled back',
     spec: { upgradeMode: 'stateless', rollback: { progressDeadline: '20s' } },
     change: (world) => world.edit({ program: { ...program, args: { crash: true } } }),
@@ -229,6 +237,7 @@ type Step =
   | { readonly do: 'nonce'; readonly name: 'restartNonce' | 'savepointNonce' | 'checkpointNonce' }
   | { readonly do: 'savepoint' }
   | { readonly do: 'break'; readonly what: Fault }
+  | { readonly do: 'room'; readonly slots: number }
   | {
       readonly do: 'lose'
       readonly what: 'worker' | 'coordinator' | 'child' | 'status' | 'config'
@@ -246,6 +255,9 @@ const faults = [
   'podsCannotBeMade',
 ] as const
 type Fault = (typeof faults)[number]
+
+/** Slots for any size of these. */
+const roomEnough = 100
 
 const specs: Spec[] = [
   { parallelism: 1 },
@@ -269,6 +281,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.constantFrom('restartNonce', 'savepointNonce', 'checkpointNonce').map((name) => ({ do: 'nonce', name }) as const),
   fc.constant({ do: 'savepoint' } as const),
   { weight: 2, arbitrary: fc.constantFrom(...faults).map((what) => ({ do: 'break', what }) as const) },
+  fc.constantFrom(1, 2, roomEnough).map((slots) => ({ do: 'room', slots }) as const),
   fc.record({
     do: fc.constant('lose' as const),
     what: fc.constantFrom('worker', 'coordinator', 'child', 'status', 'config'),
@@ -297,6 +310,8 @@ function apply(world: World, step: Step, nonces: Record<string, number>): void {
     case 'break':
       world[step.what] = !world[step.what]
       return
+    case 'room':
+      return void (world.room = step.slots)
     case 'lose': {
       if (step.what === 'status') return void (world.status = undefined)
       const own = [...world.children].filter(([, child]) => child.ownedByJob).map(([key]) => key)
@@ -374,6 +389,7 @@ describe('any schedule of edits, losses, outages and kills', () => {
         }
         // Faults stop: now it must converge.
         for (const fault of faults) world[fault] = false
+        world.room = roomEnough
         world.killAfter = Number.POSITIVE_INFINITY
         world.edit({ savepoints: undefined, ...(world.observe().spec.fits ? {} : { parallelism: 2 }) })
         const hopeless = world.spec().program.image === 'bad:1' || world.spec().program.args['crash'] === true
@@ -401,17 +417,17 @@ describe('any schedule of edits, losses, outages and kills', () => {
             world.pods.filter(({ fact }) => fact.component === 'worker' || fact.component === 'coordinator'),
           ).toEqual([])
         } else {
-          const isRefused = status!.blocked !== undefined
-          if (!isRefused) {
+          if (status!.blocked === undefined) {
             expect({ phase: status!.phase, image: runs.image, code: runs.code?.hash }).toEqual({
               phase: 'RUNNING',
               image: spec.program.image,
               code: world.code.kind === 'files' ? world.code.hash : '',
             })
-            expect([status!.parallelism, head!.rescaledTo ?? head!.parallelism]).toEqual([
-              spec.parallelism,
-              spec.parallelism,
-            ])
+            if (status!.refusedSize === undefined)
+              expect([status!.parallelism, head!.rescaledTo ?? head!.parallelism]).toEqual([
+                spec.parallelism,
+                spec.parallelism,
+              ])
             expect({ start: head!.start, end: head!.end }).toEqual({ start: status!.start, end: 'none' })
           }
         }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { begins, condition, deeds, isQuiet, program, reaches, running, stay } from './decide-story.ts'
+import { begins, condition, deeds, events, isQuiet, program, reaches, running, stay } from './decide-story.ts'
 import type { World } from './decide-world.ts'
+import { statusOf } from './observe.ts'
 
 describe('a rescale', () => {
   it('goes 2, 4, 1 in the same start: workers first where it grows, last where it shrinks', () => {
@@ -52,6 +53,73 @@ describe('a rescale', () => {
     expect(condition(world, 'UpgradeBlocked')).toMatchObject({ status: 'True', reason: 'RescaleRefused' })
     expect(condition(world, 'UpgradeBlocked').message).toContain('Unschedulable: no node has room')
     expect(isQuiet(world)).toBe(true)
+    world.edit({ parallelism: 3 })
+    world.run(() => isQuiet(world) && world.status!.parallelism === 3)
+    expect(condition(world, 'UpgradeBlocked')).toMatchObject({ status: 'False' })
+  })
+
+  it('that finds no room after the same edit was rolled back leaves it rolled back, and both are said', () => {
+    const world = running({ parallelism: 2, rollback: { progressDeadline: '20s' } })
+    const stable = world.status!.revision
+    world.room = 3
+    world.edit({ parallelism: 5, program: { ...program, image: 'bad:1' } })
+    world.run(() => events(world).includes('RescaleRefused'))
+    stay(world, 120)
+    expect(world.status).toMatchObject({ phase: 'RUNNING', start: 3, revision: stable, parallelism: 2, workers: 2 })
+    expect(events(world).filter((reason) => /RolledBack|RescaleRefused|Upgrading/.test(reason))).toEqual([
+      'Upgrading',
+      'RolledBack',
+      'RescaleRefused',
+    ])
+    expect(isQuiet(world)).toBe(true)
+    expect(condition(world, 'Degraded')).toMatchObject({ status: 'True', reason: 'RolledBack' })
+    expect(condition(world, 'UpgradeBlocked')).toEqual({
+      status: 'True',
+      reason: 'RolledBack',
+      message: expect.stringMatching(/no such image.*raise spec\.restartNonce.*parallelism 5.*no node has room/),
+    })
+    // Each is settled by itself.
+    world.edit({ parallelism: 3 })
+    world.run(() => isQuiet(world) && world.status!.parallelism === 3)
+    expect(condition(world, 'UpgradeBlocked').message).not.toContain('parallelism 5')
+    expect(world.status).toMatchObject({ start: 3, revision: stable, blocked: { reason: 'RolledBack' } })
+    world.edit({ program: { ...program, image: 'good:1' } })
+    reaches(world, 'RUNNING', 4)
+    expect(condition(world, 'UpgradeBlocked')).toMatchObject({ status: 'False' })
+  })
+
+  it('that was refused does not have a preflight that refused tried again, nor the other way round', () => {
+    const world = running({ parallelism: 2, rollback: { progressDeadline: '20s' } })
+    world.room = 3
+    world.preflightSays = 'no'
+    world.edit({ parallelism: 5, logLevel: 'debug' })
+    stay(world, 200)
+    expect(events(world).filter((reason) => reason.endsWith('Refused'))).toEqual(['PreflightRefused', 'RescaleRefused'])
+    world.editCode('v2')
+    stay(world, 200)
+    expect(
+      events(world)
+        .filter((reason) => reason.endsWith('Refused'))
+        .slice(2),
+    ).toEqual(['PreflightRefused'])
+  })
+
+  it('that the operator of before has refused stays refused, until another size is asked for', () => {
+    const world = running({ parallelism: 2 })
+    world.room = 3
+    world.edit({ parallelism: 5 })
+    const message = 'The job could not go to parallelism 5.'
+    const blocked = { key: 'parallelism-5', reason: 'RescaleRefused', message }
+    world.status = statusOf({
+      apiVersion: 'millrace.dev/v1alpha1',
+      kind: 'StreamJob',
+      metadata: { name: 'flights' },
+      status: { ...world.status!, blocked },
+    })
+    stay(world, 30)
+    expect(isQuiet(world)).toBe(true)
+    expect(world.status!.workers).toBe(2)
+    expect(condition(world, 'UpgradeBlocked')).toEqual({ status: 'True', reason: 'RescaleRefused', message })
     world.edit({ parallelism: 3 })
     world.run(() => isQuiet(world) && world.status!.parallelism === 3)
     expect(condition(world, 'UpgradeBlocked')).toMatchObject({ status: 'False' })

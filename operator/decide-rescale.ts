@@ -8,11 +8,6 @@ import { ownCoordinator, ownRevision, podsOf, troubleOf, validSpec, workersFor, 
 import { beginTransition, endTransition, toNextAttempt, toStep } from './status.ts'
 import { timeMs } from './status-time.ts'
 
-/** A parallelism that could not be had is refused under this key until it changes. */
-export function sizeKey(parallelism: number): string {
-  return `parallelism-${parallelism}`
-}
-
 export function beginRescale(observed: Observed, status: StreamJobStatus, parallelism: number): StreamJobStatus {
   const workers = workersAt(observed, status, parallelism)
   const { revision: from } = status
@@ -124,9 +119,8 @@ function shrunk(observed: Observed, status: StreamJobStatus): StreamJobStatus {
 }
 
 function refused(observed: Observed, status: StreamJobStatus, why: string): Decision {
-  const { parallelism } = status.transition!
+  const parallelism = status.transition!.parallelism!
   const message = `The job could not go to parallelism ${parallelism}, and runs on with ${status.parallelism}: ${why}. Make room (nodes, quota), then change spec.parallelism.`
-  const blocked = { key: sizeKey(parallelism!), reason: 'RescaleRefused', message }
-  const next = shrunk(observed, { ...endTransition(observed, status), blocked })
+  const next = shrunk(observed, { ...endTransition(observed, status), refusedSize: { parallelism, message } })
   return record(observed, next, 'it stays at its size', [warning('RescaleRefused', message)])
 }

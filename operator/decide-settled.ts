@@ -7,7 +7,7 @@ import { desiredOf, isBlocked, isOutdated } from './decide-desired.ts'
 import type { Desired } from './decide-desired.ts'
 import { ownCoordinator, ownRevision, validSpec } from './decide-facts.ts'
 import { decideRequests, periodicInMs } from './decide-requests.ts'
-import { beginRescale, sizeKey } from './decide-rescale.ts'
+import { beginRescale } from './decide-rescale.ts'
 import { restoreFromOf, restoreFromProblem } from './decide-restore-from.ts'
 import { beginTransition, pointAt, without } from './status.ts'
 import { timeMs, timeText } from './status-time.ts'
@@ -134,7 +134,10 @@ export function changeOf(observed: Observed, status: StreamJobStatus, spec: Effe
   const desired = desiredOf(observed)
   const { restartNonce, restoreNonce } = spec
   if (restoreNonce !== undefined && restoreNonce !== status.answered.restore) {
-    const base = { ...without(status, 'blocked'), answered: { ...status.answered, restore: restoreNonce } }
+    const base = {
+      ...without(status, 'blocked', 'refusedSize'),
+      answered: { ...status.answered, restore: restoreNonce },
+    }
     const from = restoreFromOf(observed, status)
     const restoreFrom = from.kind === 'found' ? from.path : undefined
     const mode = restoreFrom === undefined ? 'last-state' : 'stateless'
@@ -147,7 +150,10 @@ export function changeOf(observed: Observed, status: StreamJobStatus, spec: Effe
     ])
   }
   if (restartNonce !== undefined && restartNonce !== status.answered.restart) {
-    const base = { ...without(status, 'blocked'), answered: { ...status.answered, restart: restartNonce } }
+    const base = {
+      ...without(status, 'blocked', 'refusedSize'),
+      answered: { ...status.answered, restart: restartNonce },
+    }
     if (ended === 'FINISHED') {
       const event = warning(
         'RestartIgnored',
@@ -182,13 +188,13 @@ function targetOf(desired: Desired, { revision }: StreamJobStatus): string {
 }
 
 function sizeOf(observed: Observed, status: StreamJobStatus, { parallelism }: EffectiveSpec): Decision | undefined {
-  const { blocked } = status
+  const { refusedSize } = status
   if (status.ended !== undefined) return undefined
-  if (blocked?.reason === 'RescaleRefused' && blocked.key !== sizeKey(parallelism))
-    return record(observed, without(status, 'blocked'), 'another size is asked for')
+  if (refusedSize !== undefined && refusedSize.parallelism !== parallelism)
+    return record(observed, without(status, 'refusedSize'), 'another size is asked for')
   const own = ownCoordinator(observed, status)
   if (own?.state !== 'running' || own.slotsNeeded === undefined) return undefined
-  if (own.parallelism === parallelism || blocked?.key === sizeKey(parallelism)) return undefined
+  if (own.parallelism === parallelism || refusedSize !== undefined) return undefined
   const event = normal('Rescaling', `The job goes from parallelism ${own.parallelism} to ${parallelism}.`)
   return record(
     observed,

@@ -214,7 +214,15 @@ function freshness(status: StreamJobStatus | undefined, isDeleting: boolean): nu
 /** One that was never written, or was emptied, says nothing. */
 export function statusOf(job: KubeObject): StreamJobStatus | undefined {
   const status = job['status'] as StreamJobStatus | undefined
-  return typeof status?.version === 'number' ? status : undefined
+  return typeof status?.version === 'number' ? withRefusedSize(status) : undefined
+}
+
+/** The operator of before kept a refused size where a refused spec stands, and forgot one for the other. */
+function withRefusedSize(status: StreamJobStatus): StreamJobStatus {
+  if (status.blocked?.reason !== 'RescaleRefused') return status
+  const { blocked, ...rest } = status
+  const parallelism = Number(/^parallelism-(\d+)$/.exec(blocked.key)?.[1])
+  return { ...rest, refusedSize: { parallelism, message: blocked.message } }
 }
 
 export function revisionsOf(own: readonly KubeObject[], owner: OwnerJob): readonly Revision[] {

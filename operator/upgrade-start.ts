@@ -155,8 +155,8 @@ export function decideStabilising(observed: Observed, status: StreamJobStatus): 
 
 function stable(observed: Observed, status: StreamJobStatus): StreamJobStatus {
   const done = without(endTransition(observed, status), 'rollbackPoint', 'rollbackParallelism')
-  // What was rolled back stays refused; any other start that is stable has settled the matter.
-  const rest = status.transition!.kind === 'rollback' ? done : without(done, 'blocked')
+  // What was rolled back stays refused, and so does a size that it was not begun with; any other start that is stable has settled both.
+  const rest = status.transition!.kind === 'rollback' ? done : without(done, 'blocked', 'refusedSize')
   return { ...rest, stableRevision: status.revision! }
 }
 
