@@ -54,6 +54,7 @@ const transition = z
     ]),
     request: text,
     mode: z.enum(['savepoint', 'last-state', 'stateless', 'delete']),
+    modeOfSpec: z.boolean().optional().describe('Whether the mode follows spec.upgradeMode.'),
     attempt: number,
     retry: z.strictObject({ at: time, why: text }).optional(),
     restoreFrom: text.optional(),

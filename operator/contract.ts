@@ -145,6 +145,11 @@ export interface Transition {
   /** Names what is asked of the coordinator: the same over operators. */
   readonly request: string
   readonly mode: CloseMode
+  /**
+   * `mode` is what spec.upgradeMode says, and follows it until HEAD is closed; false: it is what restoreNonce asks for. undefined, of what has
+   * begun unasked and by an operator that did not write it: it follows in an upgrade and a suspension alone.
+   */
+  readonly modeOfSpec?: boolean
   /** How often the coordinator was asked and refused or failed; part of `request`. */
   readonly attempt: number
   /** RFC 3339: not before then is it asked again, and why it failed. */

@@ -118,13 +118,21 @@ export function changeOf(observed: Observed, status: StreamJobStatus, spec: Effe
     {
       to,
       restoreFrom,
-      mode = spec.upgradeMode,
+      mode,
     }: { readonly to?: string; readonly restoreFrom?: string | undefined; readonly mode?: Transition['mode'] },
     base = status,
   ): StreamJobStatus => {
     // A suspended job is closed already, and the same revision needs no trying out.
     const step = to !== undefined && to !== revision ? 'preparing' : ended === 'SUSPENDED' ? 'closed' : 'closing'
-    return beginTransition(observed, base, { kind, step, mode, from: revision, to, restoreFrom })
+    return beginTransition(observed, base, {
+      kind,
+      step,
+      mode: mode ?? spec.upgradeMode,
+      modeOfSpec: mode === undefined,
+      from: revision,
+      to,
+      restoreFrom,
+    })
   }
   if (spec.state === 'suspended') {
     if (ended !== undefined) return undefined

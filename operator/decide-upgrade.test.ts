@@ -203,3 +203,79 @@ describe('an upgrade', () => {
     expect(world.head!.unconfirmed).toBe(false)
   })
 })
+
+describe('upgradeMode while HEAD is being closed', () => {
+  it.each<[string, (world: World) => void]>([
+    ['a restart by restartNonce', (world) => world.edit({ restartNonce: 1 })],
+    [
+      'an upgrade that is set back',
+      (world) => {
+        world.editCode('v2')
+        world.run(() => world.status!.transition?.step === 'closing')
+        world.editCode('v1')
+      },
+    ],
+    [
+      'a suspension that is taken back',
+      (world) => {
+        world.edit({ state: 'suspended' })
+        world.run(() => world.status!.transition?.step === 'closing')
+        world.edit({ state: 'running' })
+      },
+    ],
+  ])('ends the wait of %s for a savepoint', (_, begin) => {
+    for (const fault of ['coordinatorIsSilent', 'savepointsFail'] as const) {
+      const world = running({ upgradeMode: 'savepoint' })
+      const { revision } = world.status!
+      world[fault] = true
+      begin(world)
+      stay(world, 60)
+      const asked = fault === 'savepointsFail' ? 'SavepointFailed' : 'CoordinatorUnreachable'
+      expect(condition(world, 'UpgradeBlocked')).toMatchObject({ status: 'True', reason: asked })
+      expect(world.status).toMatchObject({ start: 1, transition: { kind: 'restart', step: 'closing' } })
+      world.edit({ upgradeMode: 'last-state' })
+      stay(world, 30)
+      world.coordinatorIsSilent = false
+      reaches(world, 'RUNNING', 2)
+      expect(world.status!.revision).toBe(revision)
+      expect(deeds(world, 'savepoint')).toEqual([])
+      expect(begins(world)).toEqual([{ start: 2, from: expect.stringContaining('chk-') }])
+    }
+  })
+
+  it.each<[string, (world: World) => void]>([
+    ['a restart from latest', (world) => world.edit({ restoreNonce: 1, restoreFrom: 'latest' })],
+    [
+      'a restart from latest that is edited again',
+      (world) => {
+        world.edit({ restoreNonce: 1, restoreFrom: 'latest' })
+        steps(world, () => world.status!.transition?.step === 'closing')
+        world.editCode('v2')
+        world.reconcile()
+      },
+    ],
+    ['a job that somebody stopped', (world) => void (world.head!.end = 'suspended')],
+  ])('takes no state from %s', (_, begin) => {
+    for (const upgradeMode of ['savepoint', 'stateless'] as const) {
+      const world = running({ upgradeMode })
+      begin(world)
+      steps(world, () => world.status!.transition?.step === 'closing')
+      world.coordinatorIsSilent = true
+      stay(world, 30)
+      world.coordinatorIsSilent = false
+      reaches(world, 'RUNNING', 2)
+      expect(deeds(world, 'savepoint')).toEqual([])
+      expect(begins(world)).toEqual([{ start: 2, from: expect.stringContaining('chk-') }])
+    }
+  })
+
+  it('takes none from a restart either of which the operator of before did not say whose its mode is', () => {
+    const world = running({ upgradeMode: 'stateless' })
+    world.edit({ restoreNonce: 1, restoreFrom: 'latest' })
+    steps(world, () => world.status!.transition?.kind === 'restart')
+    const { modeOfSpec: _, ...transition } = world.status!.transition!
+    world.status = { ...world.status!, transition }
+    reaches(world, 'RUNNING', 2)
+    expect(begins(world)).toEqual([{ start: 2, from: expect.stringContaining('chk-') }])
+  })
+})

@@ -43,6 +43,7 @@ export interface NewTransition {
   readonly kind: Transition['kind']
   readonly step: TransitionStep
   readonly mode: CloseMode
+  readonly modeOfSpec?: boolean | undefined
   readonly from?: string | undefined
   readonly to?: string | undefined
   readonly parallelism?: number
@@ -53,13 +54,14 @@ export interface NewTransition {
 export function beginTransition(
   observed: Observed,
   status: StreamJobStatus,
-  { kind, step, mode, from, to, parallelism, restoreFrom }: NewTransition,
+  { kind, step, mode, modeOfSpec, from, to, parallelism, restoreFrom }: NewTransition,
 ): StreamJobStatus {
   const now = timeText(observed.nowMs)
   const transition: Transition = {
     kind,
     step,
     mode,
+    ...(modeOfSpec !== undefined && { modeOfSpec }),
     attempt: 0,
     request: `${kind}-${status.start}-${observed.job.generation}-0`,
     ...(from !== undefined && { from }),

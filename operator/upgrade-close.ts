@@ -144,22 +144,25 @@ function retargeted(observed: Observed, status: StreamJobStatus): StreamJobStatu
     const { to, ...rest } = transition
     return { ...status, transition: { ...rest, ...(drop === undefined && to !== undefined && { to }), ...changes } }
   }
-  if (spec.state === 'suspended') return transition.to === undefined ? modeOf() : change({ kind: 'suspend' }, 'to')
+  if (spec.state === 'suspended')
+    return transition.to === undefined ? modeOf() : change({ kind: 'suspend', modeOfSpec: true }, 'to')
   const desired = desiredOf(observed)
   if (transition.kind === 'rollback' && (desired.kind !== 'known' || isBlocked(desired, status))) return undefined
   if (desired.kind === 'known' && !isBlocked(desired, status)) {
     const stored = revisionNamed(observed, transition.to)
     const isRight = stored === undefined ? transition.to === desired.revision.name : stored.hash === desired.hash
     const { name } = desired.revision
-    if (!isRight) return change({ kind: name === transition.from ? 'restart' : 'upgrade', to: name })
+    const kind = name === transition.from ? 'restart' : 'upgrade'
+    // It is an edit now, unless it is to begin where restoreFrom says, whatever the edit.
+    if (!isRight) return change({ kind, to: name, modeOfSpec: transition.modeOfSpec ?? true })
   } else if (transition.to === undefined && transition.from !== undefined)
-    return change({ kind: 'restart', to: transition.from })
+    return change({ kind: 'restart', to: transition.from, modeOfSpec: true })
   return modeOf()
 
   /** While it is being closed, what blocks one mode may be left by another. */
   function modeOf(): StreamJobStatus | undefined {
-    const isOpen = transition.step === 'closing' && (transition.kind === 'upgrade' || transition.kind === 'suspend')
-    if (!isOpen || transition.mode === spec.upgradeMode) return undefined
+    const { modeOfSpec = transition.kind === 'upgrade' || transition.kind === 'suspend' } = transition
+    if (transition.step !== 'closing' || !modeOfSpec || transition.mode === spec.upgradeMode) return undefined
     const next = change({ mode: spec.upgradeMode })
     return toNextAttemptNow(next)
   }

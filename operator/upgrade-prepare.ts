@@ -23,9 +23,9 @@ export function decidePreparing(observed: Observed, status: StreamJobStatus): De
   if (stored === undefined) return store(observed, status, desired)
   if (desired.kind === 'known' && desired.hash !== stored.hash) {
     if (isBlocked(desired, status)) return givenUp(observed, status, 'the spec was set back to one that was refused')
-    const { kind, step, mode, from, restoreFrom } = transition
+    const { kind, step, mode, modeOfSpec, from, restoreFrom } = transition
     const to = desired.revision.name
-    const next = beginTransition(observed, status, { kind, step, mode, from, to, restoreFrom })
+    const next = beginTransition(observed, status, { kind, step, mode, modeOfSpec, from, to, restoreFrom })
     return record(observed, next, 'the spec was edited again')
   }
   if (transition.kind === 'start') {
