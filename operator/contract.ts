@@ -156,6 +156,8 @@ export interface Transition {
   readonly retry?: { readonly at: string; readonly why: string }
   /** The start begins at this snapshot, as restoreNonce asked. */
   readonly restoreFrom?: string
+  /** Of a deletion: where HEAD was stopped with the savepoint that deletion.savepoint asks for. */
+  readonly savepoint?: string
   /** undefined: none was running; none is to run. */
   readonly from?: string
   readonly to?: string

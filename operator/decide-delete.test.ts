@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { FINALIZER } from './contract.ts'
-import { isQuiet, running, stay } from './decide-story.ts'
-import { World } from './decide-world.ts'
+import { isQuiet, reaches, running, stay, steps } from './decide-story.ts'
+import { World, restorePointOf } from './decide-world.ts'
 import type { Spec } from './decide-world.ts'
 
 const events = (world: World): string[] =>
@@ -94,6 +94,22 @@ describe('a job that is deleted', () => {
     ])
   })
 
+  it('says at its deadline what its coordinator says of HEAD', () => {
+    const open = running()
+    open.storageIsDown = true
+    deleted(open)
+    expect(open.head!.end).toBe('none')
+    expect(events(open).at(-1)).toContain('HEAD was not closed in time, though its coordinator answers')
+    const failed = running({ checkpointing: { onCancellation: 'delete' } })
+    failed.jobFails = true
+    failed.run(() => isQuiet(failed) && failed.status!.phase === 'FAILED')
+    failed.podsCannotBeMade = true
+    deleted(failed)
+    expect(events(failed).at(-1)).toMatch(
+      /^DeletionIncomplete: .*: HEAD has ended \(failed\), and checkpoints that onCancellation gives up may still be there\. Its last/,
+    )
+  })
+
   it('has a deadline of its own', () => {
     const world = running({ deletion: { deadline: '5s' } })
     world.podsCannotBeMade = world.coordinatorIsSilent = true
@@ -180,6 +196,41 @@ describe('deletion.savepoint', () => {
     ])
     // What is stopped is over; the next start that there will not be needs no other end.
     expect(world.head!.end).toBe('stopped')
+  })
+
+  it('that no Savepoint can be made for is told with its place at the deadline, also when nobody answers by then', () => {
+    for (const coordinatorIsSilent of [false, true]) {
+      const world = running(spec)
+      world.edit({ restartNonce: 1 })
+      reaches(world, 'RUNNING', 2)
+      world.deeds.length = 0
+      world.savepointObjectsCannotBeMade = true
+      world.delete()
+      stay(world, 10)
+      world.coordinatorIsSilent = coordinatorIsSilent
+      world.run(() => false, 60)
+      const { path } = restorePointOf(world.head!)
+      expect(path).toContain('savepoint-')
+      expect(events(world)).toEqual([
+        expect.stringContaining('Deleting'),
+        `DeletionIncomplete: The job was deleted at its deadline: it was stopped with a savepoint, and no Savepoint could be made for it; make one with its path to have it by name. Its last known snapshot is ${path}.`,
+      ])
+    }
+  })
+
+  it('of a job that was just stopped with one for an upgrade is that one: nobody needs to answer', () => {
+    for (const change of [{ logLevel: 'debug' }, { state: 'suspended' }]) {
+      const world = running({ ...spec, upgradeMode: 'savepoint' })
+      world.edit(change)
+      steps(world, () => world.status!.transition?.step === 'closed')
+      world.coordinatorIsSilent = true
+      const { path } = world.status!.restorePoint!
+      expect(deleted(world)).toBeLessThanOrEqual(10)
+      expect(world.savepoints).toMatchObject([{ name: expect.stringMatching(/-last$/), path }])
+      expect(events(world).filter((event) => event.startsWith('Savepoint'))).toEqual([
+        expect.stringMatching(/^SavepointCompleted: The last savepoint is at s3:.*, Savepoint flights-.*-last\.$/),
+      ])
+    }
   })
 
   it('that fails says so, and the job goes', () => {

@@ -40,7 +40,9 @@ function inTime(observed: Observed, status: StreamJobStatus, leftMs: number): De
   if (status.transition?.kind !== 'delete') {
     const wantsSavepoint = validSpec(observed, status)?.deletion.savepoint === true && status.ended === undefined
     const mode = wantsSavepoint ? 'savepoint' : 'delete'
-    const next = beginTransition(observed, status, { kind: 'delete', step: 'closing', mode, from: status.revision })
+    const savepoint = wantsSavepoint ? closedWith(status) : undefined
+    const from = status.revision
+    const next = beginTransition(observed, status, { kind: 'delete', step: 'closing', mode, from, savepoint })
     return record(observed, next, 'it is deleted', [
       normal('Deleting', `The job is deleted${wantsSavepoint ? ', after a savepoint' : ''}.`),
     ])
@@ -49,10 +51,16 @@ function inTime(observed: Observed, status: StreamJobStatus, leftMs: number): De
   return takenDown(observed)
 }
 
+/** The savepoint that HEAD was closed with before the deletion: no coordinator is asked for another, and there may be none. */
+function closedWith({ transition, restorePoint }: StreamJobStatus): string | undefined {
+  return transition?.step === 'closed' && restorePoint?.kind === 'savepoint' ? restorePoint.path : undefined
+}
+
 /** Any coordinator of this uid will do: whichever start HEAD is at, it is the last. */
 function closing(observed: Observed, status: StreamJobStatus, leftMs: number): Decision {
-  const { mode, request, stepAt } = status.transition!
+  const { mode, request, stepAt, savepoint } = status.transition!
   const { coordinator } = observed
+  if (mode === 'savepoint' && savepoint !== undefined) return named(observed, status, savepoint)
   const silentMs = observed.nowMs - timeMs(stepAt)
   if (!coordinator.known) {
     if (silentMs < patienceMs && podsOf(observed, 'coordinator').some(({ ready }) => ready))
@@ -70,7 +78,7 @@ function closing(observed: Observed, status: StreamJobStatus, leftMs: number): D
   if (mode === 'savepoint') {
     const answer = requests[request]
     if (answer?.state === 'completed' || (end === 'stopped' && restorePoint.kind === 'savepoint'))
-      return savepointTaken(observed, status, answer?.path ?? restorePoint.path)
+      return savepointTaken(observed, status, { path: answer?.path ?? restorePoint.path, point: restorePoint })
     if (answer?.state === 'failed' || answer?.state === 'ended' || end !== 'none') {
       return givenUpSavepoint(observed, status, answer?.detail ?? `the job has ended (${end})`)
     }
@@ -113,17 +121,29 @@ function closedIn(mode: 'delete' | 'last-state', status: StreamJobStatus): Strea
   return { ...next, transition: { ...next.transition!, mode } }
 }
 
+/** Written down before it gets a name: that may be refused, and its coordinator be gone when the deadline asks where it is. */
+function savepointTaken(
+  observed: Observed,
+  status: StreamJobStatus,
+  { path, point }: { readonly path: string | undefined; readonly point: Parameters<typeof pointAt>[1] },
+): Decision {
+  const known = { ...status, restorePoint: pointAt(observed, point) }
+  if (path === undefined)
+    return record(observed, closedIn('delete', known), 'the savepoint is complete', [
+      normal('SavepointCompleted', 'The last savepoint is complete, at an unknown place.'),
+    ])
+  const next = { ...known, transition: { ...known.transition!, savepoint: path } }
+  return record(observed, next, 'the savepoint is complete')
+}
+
 /** It outlives the job, under a name of its own. */
-function savepointTaken(observed: Observed, status: StreamJobStatus, path: string | undefined): Decision {
+function named(observed: Observed, status: StreamJobStatus, path: string): Decision {
   const name = childName(observed.job, 'last')
   const isNamed = observed.savepoints.some((savepoint) => savepoint.name === name)
-  if (path !== undefined && !isNamed && !observed.namespaceTerminating)
+  if (!isNamed && !observed.namespaceTerminating)
     return act('the savepoint gets a name', { type: 'createSavepoint', name, path })
-  const event = normal(
-    'SavepointCompleted',
-    `The last savepoint is at ${path ?? 'an unknown place'}${isNamed ? `, Savepoint ${name}` : ''}.`,
-  )
-  return record(observed, closedIn('delete', status), 'the savepoint is complete', [event])
+  const event = normal('SavepointCompleted', `The last savepoint is at ${path}${isNamed ? `, Savepoint ${name}` : ''}.`)
+  return record(observed, closedIn('delete', status), 'the savepoint has its name', [event])
 }
 
 function closed(observed: Observed, status: StreamJobStatus, point: Parameters<typeof pointAt>[1]): Decision {
@@ -178,23 +198,33 @@ function takenDown(observed: Observed): Decision {
 
 /** At the deadline: what is stuck is forced, and what was not done is said. */
 function givenUp(observed: Observed, status: StreamJobStatus): Decision {
-  const isClosed = status.transition?.kind === 'delete' && status.transition.step === 'closed'
-  const { restorePoint } = status
-  const words = [
-    ...(isClosed
-      ? []
-      : [
-          'HEAD was not closed, since neither its coordinator nor a pod could reach it; nobody starts this job again, and its transactions are left untouched',
-        ]),
-    ...(isClosed && podsOf(observed, 'worker').length + podsOf(observed, 'coordinator').length > 0
-      ? ['some of its pods were still there']
-      : []),
-  ]
-  const where = restorePoint?.path === undefined ? '' : ` Its last known snapshot is ${restorePoint.path}.`
+  const { coordinator } = observed
+  const { transition, restorePoint } = status
+  const told = coordinator.known ? coordinator.value.restorePoint.path : undefined
+  const path = transition?.savepoint ?? told ?? restorePoint?.path
+  const where = path === undefined ? '' : ` Its last known snapshot is ${path}.`
   const event = warning(
     'DeletionIncomplete',
-    `The job was deleted at its deadline: ${words.join('; ') || 'it took too long'}.${where}`,
+    `The job was deleted at its deadline: ${undone(observed, status)}.${where}`,
   )
   const forced = stuckPods(observed, 0).map((of): Action => ({ type: 'delete', of, force: true }))
   return act('the deadline of the deletion has come', event, ...forced, { type: 'removeFinalizer' })
+}
+
+function undone(observed: Observed, { transition }: StreamJobStatus): string {
+  const { coordinator, refusedAct } = observed
+  if (transition?.kind === 'delete' && transition.step === 'closed')
+    return podsOf(observed, 'worker').length + podsOf(observed, 'coordinator').length > 0
+      ? 'some of its pods were still there'
+      : 'it took too long'
+  if (transition?.mode === 'savepoint' && transition.savepoint !== undefined)
+    return `it was stopped with a savepoint, and no Savepoint could be made for it${refusedAct === undefined ? '' : ` (${refusedAct})`}; make one with its path to have it by name`
+  const end = coordinator.known ? coordinator.value.end : undefined
+  if (end !== undefined && end !== 'none')
+    return `HEAD has ended (${end}), and checkpoints that onCancellation gives up may still be there`
+  const why =
+    end === 'none'
+      ? ' in time, though its coordinator answers'
+      : ', since neither its coordinator nor a pod could reach it'
+  return `HEAD was not closed${why}; nobody starts this job again, and its transactions are left untouched`
 }

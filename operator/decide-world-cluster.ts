@@ -87,6 +87,7 @@ export class Cluster {
   natsIsDown = false
   coordinatorIsSilent = false
   podsCannotBeMade = false
+  savepointObjectsCannotBeMade = false
   preflightSays: 'yes' | 'no' | 'could not run' = 'yes'
   savepointsFail = false
   savepointsHang = false

@@ -227,6 +227,7 @@ export class World extends Cluster {
         })
         return
       case 'createSavepoint':
+        if (this.savepointObjectsCannotBeMade) return
         if (this.savepoints.some(({ name }) => name === action.name)) return
         return this.addSavepoint(action.name, { madeBy: 'operator', disposal: 'delete', path: action.path })
       case 'recordSavepoint': {

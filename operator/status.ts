@@ -48,13 +48,14 @@ export interface NewTransition {
   readonly to?: string | undefined
   readonly parallelism?: number
   readonly restoreFrom?: string | undefined
+  readonly savepoint?: string | undefined
 }
 
 /** The status in which a transition begins. Its request's name is the same whoever asks, and another one for each transition. */
 export function beginTransition(
   observed: Observed,
   status: StreamJobStatus,
-  { kind, step, mode, modeOfSpec, from, to, parallelism, restoreFrom }: NewTransition,
+  { kind, step, mode, modeOfSpec, from, to, parallelism, restoreFrom, savepoint }: NewTransition,
 ): StreamJobStatus {
   const now = timeText(observed.nowMs)
   const transition: Transition = {
@@ -68,6 +69,7 @@ export function beginTransition(
     ...(to !== undefined && { to }),
     ...(parallelism !== undefined && { parallelism }),
     ...(restoreFrom !== undefined && { restoreFrom }),
+    ...(savepoint !== undefined && { savepoint }),
     begunAt: now,
     stepAt: now,
     progressAt: now,
