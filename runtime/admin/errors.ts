@@ -63,6 +63,14 @@ export const adminErrors = {
     retry: false,
     remedy: 'Nothing was committed. Give the config of that start, or of a later one.',
   },
+  'MR-A10': {
+    meaning:
+      'A savepoint in the store of the job cannot be read: which transactions a start from it would commit is unknown.',
+    who: 'user',
+    retry: false,
+    remedy:
+      'Nothing was deleted. Bring its _metadata back, use the version that wrote it, or take the savepoint away by millrace admin dispose, and give the command again. Without the code of the job a sweep looks at objects alone.',
+  },
 } as const satisfies Record<string, ErrorRow>
 
 export const adminError = errorsOf(adminErrors)

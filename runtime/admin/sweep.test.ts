@@ -65,7 +65,7 @@ describe('a sweep of a job that has ended', () => {
     expect(await sweepJob(subject.world, request(subject))).toMatchObject({ outcome: 'nothing to do' })
   })
 
-  it('reads each manifest that HEAD names once, though HEAD is read before and after the swap', async () => {
+  it('reads each manifest once, though HEAD is read before and after the swap', async () => {
     const subject = await left()
     const { objects } = subject.world.stores
     const read = objects.read.bind(objects)
@@ -75,7 +75,7 @@ describe('a sweep of a job that has ended', () => {
       return read(key)
     }
     await sweepJob(subject.world, request(subject))
-    expect(reads).toEqual(['chk-6/_metadata'])
+    expect(reads).toEqual(['chk-6/_metadata', 'savepoint-4/_metadata'])
     expect(await subject.objects.list('')).toEqual(kept)
   })
 
@@ -134,6 +134,68 @@ describe('a sweep of a job that has ended', () => {
     expect(await sweepJob(subject.world, request(subject))).toMatchObject({ outcome: 'nothing to do' })
     expect(subject.objects.size).toBe(5)
     expect(subject.external.existing.has(nameOf(6))).toBe(true)
+  })
+
+  /** Its transactions were pre-committed after checkpoint 6, and the job ended before the next one. */
+  async function endedBehindSavepoint(end: (head: Head) => Head = close): Promise<Subject> {
+    const subject = await subjectOf()
+    await subject.complete({ id: 6 })
+    await subject.write({ id: 7, kind: 'savepoint', transactions: [nameOf(6)] })
+    subject.external.existing.add(nameOf(5))
+    await subject.keeper.update(end)
+    return subject
+  }
+
+  it.each([
+    ['suspended', close],
+    ['cancelled', (head: Head) => cancel(head, { deleted: false })],
+    ['deleted', (head: Head) => cancel(head, { deleted: true })],
+  ])('keeps the transactions of a savepoint for as long as it lies there (%s)', async (_, end) => {
+    const subject = await endedBehindSavepoint(end)
+    const { world, external, objects } = subject
+    const garbage = { objects: [], transactions: [{ uid: 'sink', transactions: [nameOf(5)] }] }
+    expect(await sweepJob(world, request(subject, { apply: false }))).toMatchObject({ outcome: 'would do', garbage })
+    expect(await sweepJob(world, request(subject))).toMatchObject({ outcome: 'done', garbage })
+    expect([...external.existing]).toEqual([nameOf(6)])
+    await objects.delete(await objects.list('savepoint-7/'))
+    expect(await sweepJob(world, request(subject))).toMatchObject({ outcome: 'done' })
+    expect([...external.existing]).toEqual([])
+  })
+
+  it.each(['savepoint-monday', 'savepoint-9'])(
+    'keeps those of one that was renamed where it lies, too (%s)',
+    async (name) => {
+      const subject = await endedBehindSavepoint()
+      const { objects } = subject
+      await objects.create(
+        `${name}/_metadata` as ObjectKey,
+        (await objects.read('savepoint-7/_metadata' as ObjectKey))!,
+      )
+      await objects.delete(await objects.list('savepoint-7/'))
+      await sweepJob(subject.world, request(subject))
+      expect([...subject.external.existing]).toEqual([nameOf(6)])
+    },
+  )
+
+  it('deletes nothing when a savepoint cannot be read: what it holds is unknown', async () => {
+    const subject = await endedBehindSavepoint()
+    const { objects, external, environment } = subject
+    await subject.put('chk-8/stray')
+    await objects.delete(['savepoint-7/_metadata' as ObjectKey])
+    await subject.put('savepoint-7/_metadata')
+    const sweeping = sweepJob(subject.world, request(subject)).catch((error: unknown) => String(error))
+    await environment.clock.advanceSettled(100_000)
+    expect(await sweeping).toMatch(/MR-A10 .*savepoint-7/)
+    expect([...external.existing]).toEqual([nameOf(6), nameOf(5)])
+    expect(await objects.list('chk-8/')).toEqual(['chk-8/stray'])
+    // Without the code no transaction is looked at.
+    expect(await sweepJob(subject.world, request(subject, { code: undefined }))).toMatchObject({ outcome: 'done' })
+    expect(await objects.list('')).toEqual([
+      'chk-6/_metadata',
+      'chk-6/data',
+      'savepoint-7/_metadata',
+      'savepoint-7/data',
+    ])
   })
 
   it('deletes nothing when a manifest that HEAD names cannot be read', async () => {

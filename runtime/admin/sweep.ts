@@ -10,8 +10,12 @@
 //   checkpoint goes then: that checkpoint was met by every subtask or holds its final state and all that it had pre-committed, so that
 //   no later one names anything older which it does not name (coordinator/orphans.ts). A transaction that is open now was begun at
 //   that checkpoint or later, and is named so.
+//
+// A savepoint that has its manifest is the user's, whatever HEAD says: its objects, and its transactions too. Whether anybody has put out
+// again what they hold cannot be told here, and where nobody has (the job ended before its next checkpoint) they are the only copy.
 
 import { within } from '../base/deadline.ts'
+import { MillraceError } from '../base/errors.ts'
 import type { CheckpointId } from '../base/ids.ts'
 import { committablesOf } from '../checkpoint/assignment.ts'
 import { decodeManifest, objectsOf } from '../checkpoint/manifest.ts'
@@ -21,12 +25,13 @@ import { cleanupDeadlineMs, namedBy, withinCleanup } from '../coordinator/cleanu
 import { committersOf } from '../coordinator/commits.ts'
 import { listed } from '../coordinator/lost-head.ts'
 import { readManifest } from '../coordinator/restore.ts'
+import type { ManifestPlace } from '../coordinator/restore.ts'
 import type { JobGraph } from '../job/contract.ts'
 import type { FileSystem, ObjectKey } from '../storage/contract.ts'
 import { storageError } from '../storage/errors.ts'
 import { discardFiles } from '../storage/garbage.ts'
 import { discarded, restorePointOf } from '../storage/head.ts'
-import type { Head, ManifestRef } from '../storage/head-contract.ts'
+import type { Head } from '../storage/head-contract.ts'
 import type { HeadKeeper } from '../storage/head-keeper.ts'
 import {
   CHECKPOINTS_PREFIX,
@@ -34,6 +39,7 @@ import {
   SHARED_PREFIX,
   checkpointOfKey,
   isAbsoluteKey,
+  isSavepointManifest,
   manifestKey,
   parseTransactionName,
   savepointOfKey,
@@ -66,7 +72,7 @@ export type Swept =
   | { readonly outcome: 'none' }
   | { readonly outcome: 'nothing to do' | 'would do' | 'done'; readonly head: Head; readonly garbage: Garbage }
 
-/** Throws MR-A02, MR-A03, MR-A08, MR-O20 for a manifest that HEAD names and that cannot be read, what committers say, and what findHead does. */
+/** Throws MR-A02, MR-A03, MR-A08, MR-A10, MR-O20 for a manifest that HEAD names and that cannot be read, what committers say, and what findHead does. */
 export async function sweepJob(world: AdminWorld, { jobIsDown, code, apply }: SweepRequest): Promise<Swept> {
   const { keeper, head: first } = await findHead(world)
   if (first === undefined) return { outcome: 'none' }
@@ -84,13 +90,13 @@ export async function sweepJob(world: AdminWorld, { jobIsDown, code, apply }: Sw
   }
   const now = check(await keeper.readBegun())
   const needsOf = needsReader(world)
-  const garbage = garbageIn(now, await namedIn(now, needsOf), existing)
+  const garbage = garbageIn(now, await namedIn({ head: now, existing, needsOf }), existing)
   if (apply && now.end.kind !== 'none') await world.stores.removeLeftovers()
   if (isEmpty(garbage)) return { outcome: 'nothing to do', head: now, garbage }
   if (!apply) return { outcome: 'would do', head: now, garbage }
   // What is deleted is told by the HEAD that this swap has won, not by the one that was read before it.
   const settled = await keeper.amend(check)
-  const named = await namedIn(settled, needsOf)
+  const named = await namedIn({ head: settled, existing, needsOf })
   const collected = garbageIn(settled, named, existing)
   await collect(world, { keeper, head: settled, named, garbage: collected, committers })
   return { outcome: 'done', head: await keeper.readBegun(), garbage: collected }
@@ -123,16 +129,15 @@ async function listEverything(
   return { objects, transactions }
 }
 
-/** What the manifests that HEAD names need. */
-interface Named {
+/** What must stay because of a manifest, or of several. */
+interface Needs {
   readonly objects: ReadonlySet<ObjectKey>
   readonly transactions: ReadonlySet<string>
 }
 
-function garbageIn(head: Head, named: Named, existing: Existing): Garbage {
+function garbageIn(head: Head, named: Needs, existing: Existing): Garbage {
   const limit = limitOf(head)
   const discarding = new Set(head.discarding.map(({ id }) => id))
-  // A savepoint that has its manifest is the user's, whatever HEAD says.
   const savepoints = new Set(
     existing.objects.flatMap((key) => {
       const id = savepointOfKey(key)
@@ -176,7 +181,13 @@ function isLeftover(
   return identity.attempt.incarnation <= head.incarnation && identity.checkpoint < limit
 }
 
-async function namedIn(head: Head, needsOf: (ref: ManifestRef) => Promise<Named>): Promise<Named> {
+interface Naming {
+  readonly head: Head
+  readonly existing: Existing
+  readonly needsOf: (place: ManifestPlace) => Promise<Needs>
+}
+
+async function namedIn({ head, existing, needsOf }: Naming): Promise<Needs> {
   const objects = new Set<ObjectKey>()
   const transactions = new Set<string>()
   for (const ref of namedBy(head)) {
@@ -184,20 +195,34 @@ async function namedIn(head: Head, needsOf: (ref: ManifestRef) => Promise<Named>
     for (const object of needs.objects) objects.add(object)
     for (const transaction of needs.transactions) transactions.add(transaction)
   }
+  // Without any transaction a damaged savepoint is no reason to keep objects of others.
+  const spared = existing.transactions.some(({ transactions: names }) => names.length > 0) ? existing.objects : []
+  for (const path of spared.filter(isSavepointManifest))
+    for (const transaction of (await savepointNeeds(path, needsOf)).transactions) transactions.add(transaction)
   return { objects, transactions }
 }
 
+/** Unknown is not none: one that cannot be read may hold any transaction. */
+async function savepointNeeds(path: ObjectKey, needsOf: Naming['needsOf']): Promise<Needs> {
+  try {
+    return await needsOf({ path })
+  } catch (error) {
+    if (error instanceof MillraceError && error.code === 'MR-O20') throw adminError('MR-A10', `${path}.`, error)
+    throw error
+  }
+}
+
 /** What is at a manifest's path never changes: HEAD before and after the swap names mostly the same ones, and each is read once. */
-function needsReader(world: AdminWorld): (ref: ManifestRef) => Promise<Named> {
-  const known = new Map<ObjectKey, Named>()
-  return async (ref) => {
-    const needs = known.get(ref.path) ?? needsIn(ref, await readManifest(sourcesOf(world), ref))
-    known.set(ref.path, needs)
+function needsReader(world: AdminWorld): Naming['needsOf'] {
+  const known = new Map<ObjectKey, Needs>()
+  return async (place) => {
+    const needs = known.get(place.path) ?? needsIn(place, await readManifest(sourcesOf(world), place))
+    known.set(place.path, needs)
     return needs
   }
 }
 
-function needsIn({ path }: ManifestRef, manifest: Manifest): Named {
+function needsIn({ path }: ManifestPlace, manifest: Manifest): Needs {
   const transactions = [...committablesOf(manifest).values()].flat().map(({ transaction }) => transaction)
   // Outside of the store nothing is listed, and nothing needs protection.
   const objects = isAbsoluteKey(path) ? [] : [path, ...objectsOf(manifest)]
@@ -212,7 +237,7 @@ interface Collecting {
   readonly keeper: HeadKeeper
   /** Settled. */
   readonly head: Head
-  readonly named: Named
+  readonly named: Needs
   readonly garbage: Garbage
   readonly committers: ReadonlyMap<string, Committer>
 }

@@ -93,8 +93,11 @@ export async function readPermittedCommits(
   return committablesOf(await readManifest(sources, permitted))
 }
 
+/** Where a manifest lies. `id`: which one HEAD says that it is; undefined: HEAD says nothing of it. */
+export type ManifestPlace = Pick<ManifestRef, 'path'> & { readonly id?: CheckpointId }
+
 /** Handles of a manifest outside of the job's store come back absolute. */
-export async function readManifest(sources: ManifestSources, ref: ManifestRef): Promise<Manifest> {
+export async function readManifest(sources: ManifestSources, ref: ManifestPlace): Promise<Manifest> {
   const { environment } = sources
   for (let tries = 1, pauseMs = firstPauseMs; ; tries++, pauseMs *= 2) {
     try {
@@ -102,7 +105,8 @@ export async function readManifest(sources: ManifestSources, ref: ManifestRef): 
       const bytes = await within(environment.clock, readDeadlineMs, storeOf(ref.path, sources).read(ref.path), late)
       if (bytes === undefined) throw coordinatorError('MR-O18', `At ${ref.path}.`)
       const manifest = decodeManifest(bytes, ref.path)
-      invariant(manifest.id === ref.id, `${ref.path} holds snapshot ${manifest.id}, HEAD says ${ref.id}`)
+      const { id = manifest.id } = ref
+      invariant(manifest.id === id, `${ref.path} holds snapshot ${manifest.id}, HEAD says ${id}`)
       return isAbsoluteKey(ref.path) ? withAbsoluteHandles(manifest, ref.path) : manifest
     } catch (error) {
       // Also what looks final is read again: a store may answer from a stale copy.

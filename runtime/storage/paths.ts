@@ -52,6 +52,11 @@ export function savepointOfKey(key: string): CheckpointId | undefined {
   return match === null ? undefined : checkpointId(Number(match[1]))
 }
 
+/** Whether it is the manifest of a savepoint, under the name that it was written under or another that begins so. */
+export function isSavepointManifest(key: string): boolean {
+  return new RegExp(`^${SAVEPOINTS_PREFIX}[^/]+/${METADATA}$`).test(key)
+}
+
 export function manifestKey(id: CheckpointId, kind: SnapshotKind): ObjectKey {
   return manifestKeyOfFolder(snapshotFolder(id, kind))
 }
