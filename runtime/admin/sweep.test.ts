@@ -237,6 +237,17 @@ describe('a sweep of a job that has not ended', () => {
     expect(external.existing.has(nameOf(7))).toBe(true)
   })
 
+  it('then leaves what an attempt of an earlier version may have open, which named its first transaction by no checkpoint', async () => {
+    const subject = await left((head) => head)
+    subject.external.existing.add(nameOf(0))
+    await sweepJob(subject.world, request(subject, { jobIsDown: true }))
+    expect(subject.external.existing.has(nameOf(0))).toBe(true)
+    expect(subject.external.existing.has(nameOf(2))).toBe(false)
+    await subject.keeper.update(close)
+    await sweepJob(subject.world, request(subject))
+    expect(subject.external.existing.has(nameOf(0))).toBe(false)
+  })
+
   it('before its first checkpoint leaves everything', async () => {
     const subject = await subjectOf()
     await subject.put('chk-1/data', 'shared/a')

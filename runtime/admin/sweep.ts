@@ -9,7 +9,8 @@
 //   adopted by the next one (rule 25), with all that they have acknowledged. Only what belongs to ids below the newest completed
 //   checkpoint goes then: that checkpoint was met by every subtask or holds its final state and all that it had pre-committed, so that
 //   no later one names anything older which it does not name (coordinator/orphans.ts). A transaction that is open now was begun at
-//   that checkpoint or later, and is named so.
+//   that checkpoint or later, and is named so (SinkContext.newestKnownCheckpoint). One named 0 may have been begun at any: so attempts named
+//   their first transaction before they were told, and those may still run, or stand in snapshots that are pending.
 //
 // A savepoint that has its manifest is the user's, whatever HEAD says: its objects, and its transactions too. Whether anybody has put out
 // again what they hold cannot be told here, and where nobody has (the job ended before its next checkpoint) they are the only copy.
@@ -178,7 +179,8 @@ function isLeftover(
 ): boolean {
   const identity = parseTransactionName(name)
   if (identity === undefined || identity.job !== head.job || identity.uid !== uid) return false
-  return identity.attempt.incarnation <= head.incarnation && identity.checkpoint < limit
+  if (identity.attempt.incarnation > head.incarnation) return false
+  return limit === Infinity || (identity.checkpoint > 0 && identity.checkpoint < limit)
 }
 
 interface Naming {

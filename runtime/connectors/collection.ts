@@ -1,6 +1,6 @@
 // Collects results in memory, exactly once, for tests whose job runs in the same process.
 
-import { checkpointId, type CheckpointId } from '../base/ids.ts'
+import type { CheckpointId } from '../base/ids.ts'
 import { isTransactionOf, transactionName } from '../storage/paths.ts'
 import type { Committer, CommitterContext, Sink, SinkContext, SinkWriter } from './contract.ts'
 import { connectorError } from './errors.ts'
@@ -41,11 +41,12 @@ function collectionOf(name: string): Collection {
 class CollectionWriter<T> implements SinkWriter<T> {
   readonly #context: SinkContext
   readonly #collection: Collection
-  #openedAfter: CheckpointId = checkpointId(0)
+  #openedAfter: CheckpointId
   #values: T[] = []
 
   constructor(context: SinkContext, collection: Collection) {
     this.#context = context
+    this.#openedAfter = context.newestKnownCheckpoint
     this.#collection = collection
   }
 

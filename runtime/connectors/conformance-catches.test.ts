@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { checkpointId } from '../base/ids.ts'
 import { MemoryFiles } from '../storage/memory-files.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
 import { plainSinkClaims, sinkClaims, sourceClaims } from './conformance.ts'
@@ -317,6 +318,13 @@ const wrongSinks: Readonly<Record<string, MakeSink>> = {
       ...sink,
       createWriter: (context) =>
         sink.createWriter({ ...context, task: { ...context.task, attempt: { ...context.task.attempt, number: 1 } } }),
+    }
+  },
+  'names its first transaction by no checkpoint': (ledger) => {
+    const sink = ledgerSink(ledger)
+    return {
+      ...sink,
+      createWriter: (context) => sink.createWriter({ ...context, newestKnownCheckpoint: checkpointId(0) }),
     }
   },
   'cuts its transaction some time after the barrier': withWriter((writer) => ({

@@ -2,7 +2,7 @@
 
 import { checkpointId, jobId } from '../base/ids.ts'
 import { MillraceError } from '../base/errors.ts'
-import { transactionName } from '../storage/paths.ts'
+import { parseTransactionName, transactionName } from '../storage/paths.ts'
 import { committerOf, conformanceOwner, openWriter, prepareAll } from './conformance-sink-support.ts'
 import type { SinkCase, SinkOwner } from './conformance-sink-support.ts'
 import { conformanceJob, demand, demandSame, taskOf } from './conformance-support.ts'
@@ -78,6 +78,22 @@ export async function pendingIsListed<T>(given: SinkCase<T>): Promise<void> {
   demandSame(await committerOf(given).list(), names, 'listed before the commit')
   await committerOf(given).commit(prepared)
   demandSame(await committerOf(given).list(), [], 'listed behind the commit')
+  await writer.close()
+}
+
+/**
+ * Rule 24's sweep of a job whose coordinator is gone takes transactions that are named by a checkpoint before the newest completed one: a
+ * worker that runs on has none of these. Names of another form are nobody's to sweep.
+ */
+export async function namedByNewestCheckpoint<T>(given: SinkCase<T>): Promise<void> {
+  const writer = await openWriter(given, { subtask: 0, parallelism: 1, attempt: 2, newestKnownCheckpoint: 6 })
+  for (const newest of [6, 7]) {
+    writer.write(given.record(newest), newest)
+    for (const { transaction } of await prepareAll([writer], newest + 1, false)) {
+      const named = parseTransactionName(transaction)?.checkpoint ?? newest
+      demand(named >= newest, `a transaction that was begun behind checkpoint ${newest} is named by ${named}`)
+    }
+  }
   await writer.close()
 }
 

@@ -37,6 +37,8 @@ export interface WriterOptions {
   readonly subtask: number
   readonly parallelism: number
   readonly attempt: number
+  /** 0 by default: the job has taken none. */
+  readonly newestKnownCheckpoint?: number
   /** conformanceOwner by default. */
   readonly owner?: SinkOwner
   readonly fail?: (error: unknown) => void
@@ -56,7 +58,7 @@ export async function sweep(committer: Committer): Promise<void> {
 
 export async function openWriter<T>(
   given: SinkCase<T>,
-  { owner = conformanceOwner, fail = () => undefined, ...task }: WriterOptions,
+  { owner = conformanceOwner, fail = () => undefined, newestKnownCheckpoint = 0, ...task }: WriterOptions,
 ): Promise<SinkWriter<T>> {
   const { environment, files } = given
   const writer = given.createSink().createWriter({
@@ -64,6 +66,7 @@ export async function openWriter<T>(
     files,
     task: { ...taskOf(task), job: owner.job },
     uid: owner.uid,
+    newestKnownCheckpoint: checkpointId(newestKnownCheckpoint),
     metrics: new Metrics(),
     restored: { items: [] },
     fail,

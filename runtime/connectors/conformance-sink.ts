@@ -10,6 +10,7 @@ import {
   everythingTwice,
   failedWriteIsToldOf,
   invisibleBeforeCommit,
+  namedByNewestCheckpoint,
   othersAreLeftAlone,
   pendingIsListed,
   unknownTransaction,
@@ -73,6 +74,10 @@ export function sinkClaims<T>(name: string, fresh: () => SinkCase<T>): readonly 
     { name: `${name}: committing and aborting twice changes nothing`, run: () => everythingTwice(fresh()) },
     { name: `${name}: an unknown transaction is an error that is not retried`, run: () => unknownTransaction(fresh()) },
     { name: `${name}: what is pre-committed is listed until it is committed`, run: () => pendingIsListed(fresh()) },
+    {
+      name: `${name}: no transaction is named by a checkpoint before the newest that its writer knows`,
+      run: () => namedByNewestCheckpoint(fresh()),
+    },
     { name: `${name}: transactions of other jobs and sinks are not listed`, run: () => othersAreLeftAlone(fresh()) },
     {
       name: `${name}: a job that begins from another one's savepoint commits its transactions`,
@@ -149,7 +154,14 @@ class SinkJob<T> {
     await sweep(committer)
     const writers: SinkWriter<T>[] = []
     for (let subtask = 0; subtask < count; subtask++)
-      writers.push(await openWriter(this.#given, { subtask, parallelism: count, attempt: this.#attempt }))
+      writers.push(
+        await openWriter(this.#given, {
+          subtask,
+          parallelism: count,
+          attempt: this.#attempt,
+          newestKnownCheckpoint: this.#checkpoint,
+        }),
+      )
     try {
       await this.#runCheckpoints(writers, committer, total)
     } catch (error) {

@@ -129,6 +129,11 @@ export interface SinkContext {
   readonly files: FileSystem
   readonly task: TaskInfo
   readonly uid: string
+  /**
+   * Barriers of this attempt have larger ids; 0: the job has taken none. A name that transactionName makes carries the newest checkpoint
+   * that is known when the transaction begins, first this one: of a job whose coordinator is gone a sweep takes what an older one names (rule 24).
+   */
+  readonly newestKnownCheckpoint: CheckpointId
   readonly metrics: MetricGroup
   readonly restored: RestoredOperatorState
   /** For async write errors: surfaces before the acknowledgement (B22). */

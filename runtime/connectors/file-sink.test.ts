@@ -22,6 +22,7 @@ async function open<T>(files: FileSystem, sink: Sink<T>, attempt = 1) {
     files,
     task: taskOf({ subtask: 3, parallelism: 4, attempt }),
     uid: 'out',
+    newestKnownCheckpoint: checkpointId(0),
     metrics: new Metrics(),
     restored: { items: [] },
     fail: (error) => failures.push(error),

@@ -1,7 +1,7 @@
 // Two-phase file sinks: a transaction is a hidden file in <folder>/.pending, made durable at the barrier and given its
 // visible name at commit. A reader of the folder sees only whole, committed files.
 
-import { checkpointId, type CheckpointId } from '../base/ids.ts'
+import type { CheckpointId } from '../base/ids.ts'
 import { makeDurableFolder } from '../storage/durable-folder.ts'
 import { errorCodeOf } from '../storage/errors.ts'
 import { transactionName } from '../storage/paths.ts'
@@ -46,8 +46,8 @@ class FileSinkWriter<T> implements SinkWriter<T> {
   readonly #context: SinkContext
   readonly #folder: string
   readonly #format: TextFormat<T>
-  /** The last barrier: a transaction's name carries the checkpoint after which it was opened; its own is not known yet. */
-  #openedAfter: CheckpointId = checkpointId(0)
+  /** The newest checkpoint that is known: a transaction's name carries that after which it was opened; its own is not known yet. */
+  #openedAfter: CheckpointId
   #open: OpenTransaction | undefined
   #text: string[] = []
   #characters = 0
@@ -59,6 +59,7 @@ class FileSinkWriter<T> implements SinkWriter<T> {
 
   constructor(context: SinkContext, folder: string, format: TextFormat<T>) {
     this.#context = context
+    this.#openedAfter = context.newestKnownCheckpoint
     this.#folder = folder
     this.#format = format
   }

@@ -41,6 +41,7 @@ async function open(sink: Sink<LedgerEntry>) {
     files: new MemoryFiles(),
     task: taskOf({ subtask: 0, parallelism: 1, attempt: 1 }),
     uid: 'sink',
+    newestKnownCheckpoint: checkpointId(0),
     metrics: new Metrics(),
     restored: { items: [] },
     fail: (error) => failures.push(error),

@@ -21,6 +21,7 @@ async function writerOf<T>(sink: Sink<T>, attempt = 1) {
     files: new MemoryFiles(),
     task: taskOf({ subtask: 0, parallelism: 1, attempt }),
     uid: 'ledger',
+    newestKnownCheckpoint: checkpointId(0),
     metrics: new Metrics(),
     restored: { items: [] },
     fail: (error) => failures.push(error),

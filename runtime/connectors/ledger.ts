@@ -1,6 +1,5 @@
 // The ledger: an external system with transactions that judges whether a job was exact.
 
-import { checkpointId } from '../base/ids.ts'
 import type { CheckpointId } from '../base/ids.ts'
 import type { Committable } from '../checkpoint/contract.ts'
 import { isTransactionOf, transactionName } from '../storage/paths.ts'
@@ -97,12 +96,13 @@ class LedgerWriter implements SinkWriter<LedgerEntry> {
   readonly #context: SinkContext
   readonly #options: LedgerWriterOptions
   readonly #writes: OrderedWrites
-  #openedAfter: CheckpointId = checkpointId(0)
+  #openedAfter: CheckpointId
   #open: string | undefined
   #entries: LedgerEntry[] = []
 
   constructor(context: SinkContext, options: LedgerWriterOptions) {
     this.#context = context
+    this.#openedAfter = context.newestKnownCheckpoint
     this.#options = options
     this.#writes = new OrderedWrites(context, limits)
   }

@@ -51,6 +51,8 @@ export interface OperatorContext {
   readonly restored: ReadonlyMap<string, RestoredOperatorState>
   /** Pre-committed transactions in the restore point that fell to this subtask: the permit to commit them is given (rule 22); before any new record. */
   readonly restoredCommittables: readonly Committable[]
+  /** Checkpoint ids ≤ this belong to an earlier life; 0: the job has taken none. */
+  readonly newestKnownCheckpoint: CheckpointId
   /** The operator's current event time; MIN_WATERMARK before any. */
   currentWatermark(): number
   /** For operators with `holdsWatermarks`. */

@@ -222,6 +222,7 @@ export class OperatorHarness {
       keyed: this.#backend,
       restored: operatorStateOf(restored),
       restoredCommittables: restored.flatMap((snapshot): readonly Committable[] => snapshot.part.committables ?? []),
+      newestKnownCheckpoint: checkpointId(0),
       currentWatermark: () => this.#watermark,
       watermarks: { forward: (watermark) => this.forwarded.push(watermark) },
       post: (mail) => this.environment.executor.post(mail),

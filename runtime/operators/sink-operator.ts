@@ -47,11 +47,21 @@ export class SinkOperator implements StreamOperator {
   }
 
   async open(context: OperatorContext): Promise<void> {
-    const { environment, files, uid, task, metrics } = context
+    const { environment, files, uid, task, newestKnownCheckpoint, metrics } = context
     const restored = context.restored.get(WRITER_STATE) ?? { items: [] }
     const fail = (error: unknown): void => context.fail(this.#writeError(error))
     const wake = (): void => context.post(() => undefined)
-    this.#writer = this.#sink.createWriter({ environment, files, task, uid, metrics, restored, fail, wake })
+    this.#writer = this.#sink.createWriter({
+      environment,
+      files,
+      task,
+      uid,
+      newestKnownCheckpoint,
+      metrics,
+      restored,
+      fail,
+      wake,
+    })
     await this.#writer.open()
   }
 

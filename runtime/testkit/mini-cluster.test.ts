@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { failpointNames } from '../base/failpoints.ts'
 import { collected } from '../connectors/collection.ts'
-import { plainLedgerSink } from '../connectors/ledger.ts'
+import { ledgerSink, plainLedgerSink } from '../connectors/ledger.ts'
 import { printSink } from '../connectors/print.ts'
 import { sequence } from '../connectors/sequence.ts'
 import { defineJob } from '../job/define-job.ts'
 import { MemoryFiles } from '../storage/memory-files.ts'
+import { parseTransactionName } from '../storage/paths.ts'
 import { countingJob, expectedTimers, perSplit, splits } from './test-counting-job.ts'
 import type { CountingJob } from './test-counting-job.ts'
 import { openMiniCluster } from './mini-cluster.ts'
@@ -105,6 +106,40 @@ describe('a mini cluster', () => {
 })
 
 describe('a killed slot', () => {
+  it('leaves the next attempt of a sink a name for its transactions that no sweep takes for an older one', async () => {
+    const prepared: string[] = []
+    const counting = countingJob(undefined, (ledger) => {
+      const sink = ledgerSink(ledger)
+      return {
+        ...sink,
+        createWriter: (context) => {
+          const writer = sink.createWriter(context)
+          return {
+            open: () => writer.open(),
+            write: (value, timestamp) => writer.write(value, timestamp),
+            prepareCommit: async (checkpoint, end) => {
+              const transactions = await writer.prepareCommit(checkpoint, end)
+              prepared.push(...transactions.map(({ transaction }) => transaction))
+              return transactions
+            },
+            close: () => writer.close(),
+          }
+        },
+      }
+    })
+    const cluster = await opened(counting)
+    await cluster.start()
+    await cluster.checkpoint()
+    const completed = await cluster.checkpoint()
+    prepared.length = 0
+    cluster.killSlot()
+    await cluster.untilEnd()
+    const named = prepared.map((name) => parseTransactionName(name)!.checkpoint)
+    expect(named.length).toBeGreaterThan(0)
+    expect(Math.min(...named)).toBeGreaterThanOrEqual(completed)
+    expectExact(counting)
+  })
+
   it('between two checkpoints costs nothing and doubles nothing', async () => {
     const counting = countingJob()
     const cluster = await opened(counting)

@@ -321,6 +321,7 @@ class BuiltSubtask implements Subtask {
       keyed: index === 0 ? this.#keyed : undefined,
       restored,
       restoredCommittables: this.#deployment.restored?.operators[spec.uid]?.committables ?? [],
+      newestKnownCheckpoint: this.#deployment.newestKnownCheckpoint,
       currentWatermark: () => this.#chain.watermarkOf(index),
       watermarks: { forward: (watermark) => this.#chain.forwardFrom(index, watermark) },
       post: (mail) => this.task.postOfOperator(mail),
