@@ -22,12 +22,12 @@ export interface AdminWorld {
 
 export interface FoundHead {
   readonly keeper: HeadKeeper
-  /** undefined only if there positively is none, and no checkpoint either. */
+  /** undefined only if there positively is none, and no checkpoint or savepoint either. */
   readonly head: Head | undefined
 }
 
 /**
- * Throws MR-O17 for another job's HEAD, MR-S16 for a store that holds checkpoints and no HEAD, MR-S12 when the store does not answer
+ * Throws MR-O17 for another job's HEAD, MR-S16 for a store that holds snapshots and no HEAD, MR-S12 when the store does not answer
  * within a minute, MR-S10 and MR-S11 for a HEAD that cannot be read.
  */
 export async function findHead({ job, stores, environment }: AdminWorld): Promise<FoundHead> {

@@ -210,9 +210,12 @@ describe('a sweep of a job that has ended', () => {
   it('of nothing is none, and of a lost HEAD refused', async () => {
     const subject = await subjectOf({ begun: false })
     expect(await sweepJob(subject.world, request(subject))).toEqual({ outcome: 'none' })
-    await subject.put('chk-2/data')
-    await expect(sweepJob(subject.world, request(subject))).rejects.toThrow(/^MR-S16 /)
-    expect(subject.objects.size).toBe(1)
+    for (const key of ['chk-2/data', 'savepoint-2/_metadata']) {
+      await subject.put(key)
+      await expect(sweepJob(subject.world, request(subject))).rejects.toThrow(/^MR-S16 /)
+      expect(await subject.objects.list('')).toEqual([key])
+      await subject.objects.delete([key as ObjectKey])
+    }
   })
 })
 

@@ -69,7 +69,7 @@ export interface Garbage {
 }
 
 export type Swept =
-  /** There positively is no HEAD, and no checkpoint. */
+  /** There positively is no HEAD, and no checkpoint or savepoint. */
   | { readonly outcome: 'none' }
   | { readonly outcome: 'nothing to do' | 'would do' | 'done'; readonly head: Head; readonly garbage: Garbage }
 

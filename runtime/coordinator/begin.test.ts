@@ -4,7 +4,7 @@ import { graphOf } from '../checkpoint/test-graph.ts'
 import { cancel, close, completeCheckpoint, fail, reserveIds } from '../storage/head.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
 import { MemoryHeadStore, MemoryObjectStore } from '../storage/memory-store.ts'
-import { manifestKey } from '../storage/paths.ts'
+import { manifestKey, manifestKeyOfFolder, snapshotDataKey } from '../storage/paths.ts'
 import type { Head, ManifestRef } from '../storage/head-contract.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
 import { beginJob } from './begin.ts'
@@ -90,12 +90,22 @@ describe('beginning (rules 2 and 28)', () => {
     ).rejects.toThrow(/MR-O17/)
   })
 
-  it('refuses to begin from empty where checkpoints are and HEAD is gone', async () => {
+  it.each([
+    ['checkpoints', manifestKey(checkpointId(5), 'checkpoint')],
+    ['savepoints', manifestKey(checkpointId(5), 'savepoint')],
+    ['uploads of a savepoint', snapshotDataKey(checkpointId(5), 'savepoint', 'data')],
+  ])('refuses to begin from empty where %s are and HEAD is gone', async (_, key) => {
     const { begin, store, objects } = await storeWith((head) => head)
-    await objects.create(manifestKey(checkpointId(5), 'checkpoint'), new Uint8Array(1))
+    await objects.create(key, new Uint8Array(1))
     expect((await begin()).outcome).toBe('begun')
     store.remove()
-    await expect(begin()).rejects.toThrow(/MR-S16.*chk-5/)
+    await expect(begin()).rejects.toThrow(new RegExp(`MR-S16.*${key}`))
     expect(await store.read()).toBeUndefined()
+  })
+
+  it('begins beside a savepoint that was put into its store under a name of its own', async () => {
+    const { begin, objects } = await storeWith()
+    await objects.create(manifestKeyOfFolder('savepoint-monday'), new Uint8Array(1))
+    expect((await begin()).outcome).toBe('begun')
   })
 })

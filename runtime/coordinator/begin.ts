@@ -29,7 +29,7 @@ export interface BeginOptions extends CheckSources, Pick<JobCoordinatorOptions, 
 }
 
 /**
- * Throws MR-S16 for a store that holds checkpoints and no HEAD. For a restore point that was asked for: MR-S15 while HEAD has unconfirmed
+ * Throws MR-S16 for a store that holds snapshots and no HEAD. For a restore point that was asked for: MR-S15 while HEAD has unconfirmed
  * commits, MR-S18, and what restore-check.ts says. HEAD is unchanged then.
  */
 export async function beginJob(options: BeginOptions): Promise<BeginOutcome> {

@@ -1,4 +1,4 @@
-// HEAD of a job of which nothing is known yet. None is believed only where no checkpoint lies either.
+// HEAD of a job of which nothing is known yet. None is believed only where no checkpoint and no savepoint lies either.
 
 import { within } from '../base/deadline.ts'
 import type { Environment } from '../base/environment.ts'
@@ -6,12 +6,12 @@ import type { ObjectKey, ObjectStore } from '../storage/contract.ts'
 import { storageError } from '../storage/errors.ts'
 import type { Head } from '../storage/head-contract.ts'
 import type { HeadKeeper } from '../storage/head-keeper.ts'
-import { CHECKPOINTS_PREFIX } from '../storage/paths.ts'
+import { CHECKPOINTS_PREFIX, SAVEPOINTS_PREFIX, savepointOfKey } from '../storage/paths.ts'
 import { readDeadlineMs } from './restore.ts'
 
 /**
- * undefined only if there positively is none, and no checkpoint either: a job that began from empty where it has checkpoints would repeat
- * what they hold, under ids that were used before (rule 6). Throws MR-S16 for a store that holds checkpoints and no HEAD.
+ * undefined only if there positively is none, and no checkpoint or savepoint of the job either: a job that began from empty where it has
+ * one would repeat what that holds, under ids that were used before (rule 6). Throws MR-S16 for a store that holds one and no HEAD.
  */
 export async function readUnlessLost(
   keeper: Pick<HeadKeeper, 'read'>,
@@ -22,11 +22,22 @@ export async function readUnlessLost(
 ): Promise<Head | undefined> {
   const head = await keeper.read()
   if (head !== undefined) return head
-  const [checkpoint] = await listed(store, CHECKPOINTS_PREFIX, environment)
-  // Behind the list: another command's first start writes HEAD, and after that its first checkpoint.
+  const left = await anyOfSnapshots(store, environment)
+  // Behind the list: another command's first start writes HEAD, and after that its first checkpoint or savepoint.
   const later = await keeper.read()
-  if (later === undefined && checkpoint !== undefined) throw storageError('MR-S16', `The store holds ${checkpoint}.`)
+  if (later === undefined && left !== undefined) throw storageError('MR-S16', `The store holds ${left}.`)
   return later
+}
+
+/** Savepoints as well: a job may take no others, and those outlive its checkpoints. One of another name may be anybody's copy. */
+async function anyOfSnapshots(
+  store: Pick<ObjectStore, 'list'>,
+  environment: Pick<Environment, 'clock'>,
+): Promise<ObjectKey | undefined> {
+  const [checkpoint] = await listed(store, CHECKPOINTS_PREFIX, environment)
+  if (checkpoint !== undefined) return checkpoint
+  const savepoints = await listed(store, SAVEPOINTS_PREFIX, environment)
+  return savepoints.find((key) => savepointOfKey(key) !== undefined)
 }
 
 /** Throws MR-S01 when there is no answer in time. */

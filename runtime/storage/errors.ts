@@ -89,7 +89,7 @@ export const storageErrors = {
     who: 'user',
     retry: false,
     remedy:
-      'Nothing is begun from empty unasked. Put the folder back, whole, and give the same command again; or take the rest of it away, with what the job wrote, to begin anew.',
+      'Nothing is begun from empty unasked. Put the folder back, whole, and give the same command again; or take the rest of it away, with what the job wrote, to begin anew; a savepoint that lies there may be moved out first and begun from with --from.',
   },
   'MR-S17': {
     meaning: 'The path given to begin from is no savepoint or checkpoint.',
