@@ -10,6 +10,8 @@ import { disposeCheckpoints, disposeSavepoint } from './dispose.ts'
 import type { DisposeRequest, SavepointPlace } from './dispose.ts'
 import { job, killedAtEach, nameOf, subjectOf } from './harness.ts'
 import type { Subject } from './harness.ts'
+import { restorePoint } from './restore-point.ts'
+import { sweepJob } from './sweep.ts'
 
 const own = (name: string, { objects }: Pick<Subject, 'objects'>): SavepointPlace => ({
   folder: `/store/objects/${name}`,
@@ -131,6 +133,26 @@ describe('a savepoint', () => {
     expect(await disposeSavepoint(subject.world, request(own('savepoint-4', subject)))).toMatchObject({
       outcome: 'done',
     })
+  })
+
+  it('goes when the job that was stopped with it is cancelled, and what is left can still be swept', async () => {
+    const subject = await subjectOf()
+    await subject.complete({ id: 3 })
+    const manifest = await subject.write({ id: 4, kind: 'savepoint' })
+    await subject.keeper.update((head) => stop(head, { request: requestId('s'), manifest, commitsPending: false }))
+    await subject.keeper.amend((head) => cancel(head, { deleted: true }))
+    expect(await disposeSavepoint(subject.world, request(own('savepoint-4', subject)))).toMatchObject({
+      outcome: 'done',
+    })
+    await subject.put('chk-9/data')
+    expect(await sweepJob(subject.world, { jobIsDown: false, code: undefined, apply: true })).toMatchObject({
+      outcome: 'done',
+      garbage: { objects: ['chk-9/data'] },
+    })
+    // Where nothing is any more nobody begins, nor at an older checkpoint instead.
+    const point = restorePoint(subject.world, { deep: false }).catch((error: unknown) => String(error))
+    await subject.environment.clock.advanceSettled(600_000)
+    expect(await point).toMatch(/MR-O20 .*savepoint-4/)
   })
 
   it('stays while a running job may yet complete it, and goes when a newer one has completed without it', async () => {

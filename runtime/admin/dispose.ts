@@ -10,7 +10,7 @@ import { listed } from '../coordinator/lost-head.ts'
 import { readDeadlineMs } from '../coordinator/restore.ts'
 import type { HeadStore, ObjectKey, ObjectStore } from '../storage/contract.ts'
 import { storageError } from '../storage/errors.ts'
-import { discardCancelled, newestCompletedId, restorePointOf } from '../storage/head.ts'
+import { discardCancelled, newestCompletedId, requiredRestorePoint } from '../storage/head.ts'
 import type { Head, ManifestRef } from '../storage/head-contract.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
 import { isOfSavepoint, manifestKeyOfFolder } from '../storage/paths.ts'
@@ -100,10 +100,10 @@ interface Candidate {
 }
 
 function refuseNeeded(head: Head, { folder, manifest, isIt }: Candidate): void {
-  const point = restorePointOf(head)
+  const required = requiredRestorePoint(head)
   const pin = head.pins.find((other) => isIt(other.manifest))
   const why =
-    point.kind === 'manifest' && isIt(point.manifest)
+    required !== undefined && isIt(required)
       ? 'its restore point'
       : head.unconfirmed !== undefined && isIt(head.unconfirmed)
         ? 'what it permits to commit'

@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest'
+import { requestId } from '../base/ids.ts'
 import type { ObjectKey } from '../storage/contract.ts'
+import { stop } from '../storage/head.ts'
+import { closeJob } from './close.ts'
 import { restorePoint } from './restore-point.ts'
 import { nameOf, subjectOf } from './harness.ts'
 import type { Subject } from './harness.ts'
@@ -30,6 +33,19 @@ describe('the restore point of a job that is down', () => {
     const { world } = await subjectOf()
     expect(await restorePoint(world, { deep: false })).toMatchObject({ outcome: 'empty', head: { start: 1 } })
     expect(await restorePoint((await subjectOf({ begun: false })).world, { deep: false })).toEqual({ outcome: 'none' })
+  })
+
+  it('of one that was stopped and then deleted is the savepoint that it was stopped with, and no older checkpoint', async () => {
+    const { world, keeper, complete, write } = await subjectOf()
+    await complete({ id: 5 })
+    const manifest = await write({ id: 6, kind: 'savepoint' })
+    await keeper.update((head) => stop(head, { request: requestId('s'), manifest, commitsPending: false }))
+    expect(await closeJob(world, { start: undefined, deleted: true, apply: true })).toMatchObject({ outcome: 'done' })
+    expect(await restorePoint(world, { deep: true })).toMatchObject({
+      outcome: 'found',
+      manifest,
+      head: { end: { kind: 'cancelled' } },
+    })
   })
 
   it('is refused without its manifest, or with a damaged one; never an older one in its place', async () => {

@@ -11,7 +11,7 @@ import type { Manifest } from '../checkpoint/manifest.ts'
 import type { ForeignObjects, ObjectKey, ObjectStore } from '../storage/contract.ts'
 import { storageError } from '../storage/errors.ts'
 import { discardFiles } from '../storage/garbage.ts'
-import { discarded, restorePointOf } from '../storage/head.ts'
+import { discarded, requiredRestorePoint, restorePointOf } from '../storage/head.ts'
 import type { Head, ManifestRef } from '../storage/head-contract.ts'
 import type { HeadKeeper } from '../storage/head-keeper.ts'
 import { CHECKPOINTS_PREFIX, checkpointOfKey, isAbsoluteKey } from '../storage/paths.ts'
@@ -199,14 +199,14 @@ export class Cleanup {
   }
 }
 
-/** Manifests whose objects must stay. */
+/** Manifests that are there, and whose objects must stay. */
 export function namedBy(head: Head): readonly ManifestRef[] {
-  const point = restorePointOf(head)
+  const required = requiredRestorePoint(head)
   return [
     ...head.retained,
     ...head.pins.map(({ manifest }) => manifest),
     ...(head.unconfirmed === undefined ? [] : [head.unconfirmed]),
-    ...(point.kind === 'manifest' ? [point.manifest] : []),
+    ...(required === undefined ? [] : [required]),
   ]
 }
 

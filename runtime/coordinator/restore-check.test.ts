@@ -7,7 +7,7 @@ import { SnapshotDownloader } from '../checkpoint/snapshot-reader.ts'
 import { graphOf } from '../checkpoint/test-graph.ts'
 import type { GraphShape } from '../checkpoint/test-graph.ts'
 import { codec, collectedOf, keyedOf, subtaskSnapshot, transaction } from '../checkpoint/test-snapshots.ts'
-import { completeCheckpoint, newJob, reserveIds, restorePointOf } from '../storage/head.ts'
+import { cancel, completeCheckpoint, newJob, reserveIds, restorePointOf } from '../storage/head.ts'
 import type { Head, ManifestRef } from '../storage/head-contract.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
 import { ForeignFiles } from '../storage/foreign-files.ts'
@@ -222,7 +222,10 @@ describe('what is refused before HEAD is written', () => {
   })
 })
 
-it("the next start from HEAD's own drained savepoint is refused too, unless that is allowed", async () => {
+it.each<[string, (head: Head) => Head]>([
+  ['', (head) => head],
+  [', which was deleted after', (head) => cancel(head, { deleted: true })],
+])("the next start from HEAD's own drained savepoint%s is refused too, unless that is allowed", async (_, after) => {
   const { sources, environment } = await subject()
   const heads = new MemoryHeadStore()
   const job = jobId('mine')
@@ -230,7 +233,7 @@ it("the next start from HEAD's own drained savepoint is refused too, unless that
   const savepoint: ManifestRef = { ...checkpoint, kind: 'savepoint', path: manifestKey(checkpointId(5), 'savepoint') }
   const drained = { ...savepoint, drained: true }
   await keeper.begin(() => newJob({ job, start: start(1), parallelism: 1, maxParallelism: 8 }))
-  const ended = await keeper.amend((head) => ({ ...head, end: { kind: 'stopped', savepoint: drained } }))
+  const ended = await keeper.amend((head) => after({ ...head, end: { kind: 'stopped', savepoint: drained } }))
   const options = { ...sources, keeper: await HeadKeeper.open(heads, environment), job, start: start(2) }
   await expect(beginJob({ ...options, restore: undefined })).rejects.toThrow(/MR-C17.*savepoint-5/)
   const begun = await beginJob({ ...options, restore: { ...strict, allowDrained: true } })

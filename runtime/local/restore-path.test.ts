@@ -4,7 +4,7 @@ import { encodeManifest, fromCollected } from '../checkpoint/manifest.ts'
 import { graphOf } from '../checkpoint/test-graph.ts'
 import { collectedOf, subtaskSnapshot } from '../checkpoint/test-snapshots.ts'
 import { FIRST_LOOK_DEADLINE_MS } from '../storage/first-look.ts'
-import { beginStart, completeCheckpoint, confirmCommits, newJob, reserveIds, stop } from '../storage/head.ts'
+import { beginStart, cancel, completeCheckpoint, confirmCommits, newJob, reserveIds, stop } from '../storage/head.ts'
 import type { Head, ManifestRef } from '../storage/head-contract.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
 import { attachLocalStores } from '../storage/local-stores.ts'
@@ -107,6 +107,12 @@ describe('--from and job.restore.from find', () => {
       true,
     ],
     ['the same, while commits wait', 'savepoint-7', stopped, false],
+    [
+      'the same, of a job that was deleted then',
+      'savepoint-7',
+      (head) => cancel(confirmCommits(stopped(head), checkpointId(7)), { deleted: true }),
+      true,
+    ],
     ['a savepoint that the job began from again', 'savepoint-7', begunAgain, true],
   ])('whether transactions are known to be committed: of %s', async (_, name, change, committed) => {
     const { find } = await subject(change)

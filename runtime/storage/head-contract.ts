@@ -29,7 +29,8 @@ export type HeadEnd =
   /** `drained`: with this savepoint, and no earlier checkpoint may be gone back to: what came after it is committed. */
   | { readonly kind: 'finished'; readonly drained?: ManifestRef }
   | { readonly kind: 'failed'; readonly reason: string }
-  | { readonly kind: 'cancelled' }
+  /** `savepoint`: it was stopped or drained with this one before, and what came after every checkpoint is committed by that. */
+  | { readonly kind: 'cancelled'; readonly savepoint?: ManifestRef }
 
 export interface Pin {
   readonly manifest: ManifestRef

@@ -60,6 +60,13 @@ describe('HEAD as bytes', () => {
     expect(decodeHead(encodeHead(plain), 'here')).toEqual(plain)
   })
 
+  it('of a cancelled job reads back with the savepoint that it was stopped with, and without', () => {
+    for (const end of [{ kind: 'cancelled' }, { kind: 'cancelled', savepoint: manifest(12, 'savepoint') }] as const)
+      expect(decodeHead(encodeHead({ ...full, end }), 'here').end).toEqual(end)
+    const damaged = sealed({ ...fieldsOf(full), end: { kind: 'cancelled', savepoint: { id: 12 } } })
+    expect(() => decodeHead(damaged, 'here')).toThrow(/MR-S10 .*end\.savepoint/)
+  })
+
   it('of format 1 stays readable for ever, and is still written so', async () => {
     const golden = await readFile(new URL('testdata/head-format-1.txt', import.meta.url))
     expect(decodeHead(golden, 'golden file')).toEqual(full)

@@ -101,7 +101,7 @@ const headSchema = z.looseObject({
     z.looseObject({ kind: z.literal('stopped'), savepoint: manifestSchema }),
     z.looseObject({ kind: z.literal('finished'), drained: manifestSchema.optional() }),
     z.looseObject({ kind: z.literal('failed'), reason: z.string() }),
-    z.looseObject({ kind: z.literal('cancelled') }),
+    z.looseObject({ kind: z.literal('cancelled'), savepoint: manifestSchema.optional() }),
   ]),
   retained: z.array(manifestSchema),
   unconfirmed: manifestSchema.optional(),

@@ -377,6 +377,45 @@ describe('an end', () => {
     }
   })
 
+  it.each<[string, Head, ManifestRef]>([
+    [
+      'stopped',
+      stop(withCheckpoints(3), { request: requestId('r'), manifest: savepoint(6), commitsPending: true }),
+      savepoint(6),
+    ],
+    [
+      'drained and not yet finished',
+      stop(withCheckpoints(3), {
+        request: requestId('r'),
+        manifest: savepoint(6, { drained: true }),
+        commitsPending: true,
+      }),
+      savepoint(6, { drained: true }),
+    ],
+    [
+      'drained and finished',
+      finish(
+        stop(withCheckpoints(3), {
+          request: requestId('r'),
+          manifest: savepoint(6, { drained: true }),
+          commitsPending: false,
+        }),
+      ),
+      savepoint(6, { drained: true }),
+    ],
+  ])('of a job that was %s keeps its savepoint when a delete writes over it', (_, before, point) => {
+    const over = cancel(before, { deleted: true })
+    expect(over.end).toEqual({ kind: 'cancelled', savepoint: point })
+    expect(cancel(over, { deleted: true })).toEqual(over)
+    // What came after the checkpoints of before is committed: whoever began at one of them would write it twice.
+    expect(restorePointOf(over)).toEqual({ kind: 'manifest', manifest: point })
+    const next = { start: start(2), commitsPending: false, parallelism: 2, maxParallelism: 128 }
+    expect(beginStart(over, { ...next, restoredFrom: restorePointOf(over) })).toMatchObject({
+      restoredFrom: { manifest: point },
+      unconfirmed: over.unconfirmed,
+    })
+  })
+
   it('of a drained job is finished once its commits are confirmed', () => {
     const stopped = stop(withCheckpoints(), {
       request: requestId('r'),
@@ -408,6 +447,13 @@ describe('the checkpoints of a cancelled job', () => {
     ])
     expect(isPinned(head, manifest(5))).toBe(false)
     expect(discardCancelled(head)).toEqual(head)
+  })
+
+  it('leave the savepoint that it was stopped with as its restore point', () => {
+    const stopped = stop(withCheckpoints(3), { request: requestId('r'), manifest: savepoint(6), commitsPending: false })
+    const head = discardCancelled(cancel(stopped, { deleted: true }))
+    expect([idsOf(head.retained), idsOf(head.discarding)]).toEqual([[], [3]])
+    expect(restorePointOf(head)).toEqual({ kind: 'manifest', manifest: savepoint(6) })
   })
 
   it('are kept where they are pinned for a reason of its own; the pin of the restore point is none', () => {

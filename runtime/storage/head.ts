@@ -277,14 +277,19 @@ export function fail(head: Head, reason: string): Head {
   return ended(head, { kind: 'failed', reason })
 }
 
-/** `deleted`: the job is being deleted, which alone writes over another end (rule 5). */
+/**
+ * `deleted`: the job is being deleted, which alone writes over another end (rule 5). The savepoint of that end stays: what its swap permitted
+ * may be committed, and a later start that began at the newest checkpoint instead would write it twice.
+ */
 export function cancel(head: Head, { deleted: isDeleted }: { readonly deleted: boolean }): Head {
-  return isDeleted ? { ...head, end: { kind: 'cancelled' } } : ended(head, { kind: 'cancelled' })
+  const savepoint = savepointOfEnd(head.end)
+  const cancelled: HeadEnd = { kind: 'cancelled', ...(savepoint !== undefined && { savepoint }) }
+  return isDeleted ? { ...head, end: cancelled } : ended(head, cancelled)
 }
 
 /**
- * `onCancellation: 'delete'`: the checkpoints of a cancelled job may be deleted, and with them goes every restore point. Left are savepoints,
- * which are the user's, and what is pinned or not yet committed. Nothing changes for any other end.
+ * `onCancellation: 'delete'`: the checkpoints of a cancelled job may be deleted, and with them goes every restore point but the savepoint that
+ * it was stopped with. Left are savepoints, which are the user's, and what is pinned or not yet committed. Nothing changes for any other end.
  */
 export function discardCancelled(head: Head): Head {
   if (head.end.kind !== 'cancelled' || head.unconfirmed !== undefined) return head
@@ -310,18 +315,28 @@ export function deploySlots(head: Head, slots: readonly SlotId[]): Head {
 
 // ---- questions ----
 
-/** The savepoint that the job was stopped or drained with. */
+/** The savepoint that the job was stopped or drained with, whether or not it was cancelled after that. */
 export function savepointOfEnd(end: HeadEnd): ManifestRef | undefined {
-  if (end.kind === 'stopped') return end.savepoint
+  if (end.kind === 'stopped' || end.kind === 'cancelled') return end.savepoint
   return end.kind === 'finished' ? end.drained : undefined
 }
 
-/** Rule 2: S after stopped(S) and after a drain to S, else the newest manifest completed in HEAD's own start, else that start's `restoredFrom`. */
+/** Rule 2: S after stopped(S) and after a drain to S, also if cancelled then, else the newest manifest completed in HEAD's own start, else that start's `restoredFrom`. */
 export function restorePointOf(head: Head): RestorePoint {
   const savepoint = savepointOfEnd(head.end)
   if (savepoint !== undefined) return { kind: 'manifest', manifest: savepoint }
   const newest = head.retained.findLast((manifest) => manifest.start === head.start)
   return newest === undefined ? head.restoredFrom : { kind: 'manifest', manifest: newest }
+}
+
+/**
+ * The restore point, if it must stay where it is. The savepoint of a job that was cancelled after its stop is the user's to take away: a start
+ * that would begin there fails then, and begins nowhere else.
+ */
+export function requiredRestorePoint(head: Head): ManifestRef | undefined {
+  return head.end.kind === 'cancelled' && head.end.savepoint !== undefined
+    ? undefined
+    : manifestOf(restorePointOf(head))
 }
 
 /** Whether retention must leave it: pinned, the restore point, or with commits to be confirmed. */
