@@ -5,11 +5,12 @@
 //   settings interval=1000 pause=0 …        milliseconds
 //   1200 ack 1 source/0 count/1             `all`: everybody whose acknowledgement is missing
 //   1200 ack 1 source/0 by 1.1              by a given attempt; else the present one
+//   1200 refuse r1: no room                 from now on r1 cannot be carried out; `allow r1`: it can
 
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { checkpointId, formatAttempt, incarnation, requestId, subtaskIndex, taskKey, vertexId } from '../base/ids.ts'
-import type { Attempt, CheckpointId, TaskId, TaskKey, VertexId } from '../base/ids.ts'
+import type { Attempt, CheckpointId, RequestId, TaskId, TaskKey, VertexId } from '../base/ids.ts'
 import type { PlantedFault } from '../base/planted.ts'
 import type { Halt } from '../record/element.ts'
 import type { SubtaskSnapshot } from './contract.ts'
@@ -47,6 +48,7 @@ class Play {
     tolerableFailures: Infinity,
   }
   readonly #planted = new Set<PlantedFault>()
+  readonly #refused = new Map<RequestId, string>()
   #coordinator: CheckpointCoordinator | undefined
   #lastId = 0
   readonly #attempts = new Map<TaskKey, Attempt>()
@@ -116,6 +118,7 @@ class Play {
         this.#settings,
         { next: () => checkpointId(++this.#lastId) },
         this.#planted,
+        (request) => this.#refused.get(request),
       )
     }
     return this.#coordinator
@@ -161,6 +164,14 @@ class Play {
         return [{ type: 'savepointRequested', request: requestId(args[0]!), ...halt(args[1]) }]
       case 'checkpoint':
         return [{ type: 'checkpointRequested', request: args[0] === undefined ? undefined : requestId(args[0]) }]
+      case 'rescale':
+        return [{ type: 'checkpointRequested', request: requestId(args[0]!), halt: 'stop' }]
+      case 'refuse':
+        this.#refused.set(requestId(args[0]!), reason)
+        return []
+      case 'allow':
+        this.#refused.delete(requestId(args[0]!))
+        return []
       case 'move':
         return [{ type: 'checkpointRequested', request: undefined, halt: 'stop' }]
       case 'ack':

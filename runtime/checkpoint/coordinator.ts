@@ -23,6 +23,7 @@ import type {
   CheckpointEvent,
   CheckpointIds,
   CheckpointSettings,
+  RefuseRequest,
   Topology,
 } from './core-contract.ts'
 import { PendingSnapshot } from './pending.ts'
@@ -76,8 +77,9 @@ export function createCheckpointCoordinator(
   settings: CheckpointSettings,
   ids: CheckpointIds,
   planted: ReadonlySet<PlantedFault> = new Set(),
+  refuse: RefuseRequest = () => undefined,
 ): CheckpointCoordinator {
-  return new Machine(topology, settings, ids, planted)
+  return new Machine({ topology, settings, ids, planted, refuse })
 }
 
 class Machine implements CheckpointCoordinator {
@@ -85,7 +87,7 @@ class Machine implements CheckpointCoordinator {
   readonly #ids: CheckpointIds
   readonly #planted: ReadonlySet<PlantedFault>
   readonly #subtasks: SubtaskTable
-  readonly #requests = new RequestQueue()
+  readonly #requests: RequestQueue
   readonly #counters = { triggered: 0, completed: 0, failed: 0, consecutiveFailures: 0 }
   #pending: PendingSnapshot | undefined
   #actions: CheckpointAction[] = []
@@ -101,12 +103,20 @@ class Machine implements CheckpointCoordinator {
   #finalFailures = 0
   #wakeAtMs: number | undefined
 
-  constructor(
-    topology: Topology,
-    settings: CheckpointSettings,
-    ids: CheckpointIds,
-    planted: ReadonlySet<PlantedFault>,
-  ) {
+  constructor({
+    topology,
+    settings,
+    ids,
+    planted,
+    refuse,
+  }: {
+    readonly topology: Topology
+    readonly settings: CheckpointSettings
+    readonly ids: CheckpointIds
+    readonly planted: ReadonlySet<PlantedFault>
+    readonly refuse: RefuseRequest
+  }) {
+    this.#requests = new RequestQueue(refuse)
     this.#subtasks = new SubtaskTable(topology)
     this.#settings = settings
     this.#ids = ids
@@ -395,6 +405,7 @@ class Machine implements CheckpointCoordinator {
 
   #triggerIfDue(nowMs: number): void {
     if (!this.#mayTrigger) return
+    for (const { request, why } of this.#requests.giveUpRefused(nowMs)) this.#answer(request, 'failed', undefined, why)
     const decision = decideTrigger(this.#triggerFacts, nowMs)
     if (decision.start === undefined) return
     if (decision.start === 'request') {
@@ -427,6 +438,7 @@ class Machine implements CheckpointCoordinator {
     const moments = [this.#requests.earliestDeadlineMs]
     if (this.#pending?.phase === 'collecting') moments.push(this.#pending.deadlineMs)
     if (this.#mayTrigger) {
+      moments.push(this.#requests.earliestRefusalMs)
       const decision = decideTrigger(this.#triggerFacts, nowMs)
       if (decision.start === undefined) moments.push(decision.waitUntilMs)
     }

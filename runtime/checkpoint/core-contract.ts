@@ -124,6 +124,9 @@ export type CheckpointAction =
 
 export type AbortReason = 'declined' | 'expired' | 'subtask lost' | 'storage' | 'trigger failed'
 
+/** Why a request cannot be carried out now; undefined: it can. Asked right before its trigger. */
+export type RefuseRequest = (request: RequestId) => string | undefined
+
 /** Source of ids: strictly rising within the block that HEAD reserved. */
 export interface CheckpointIds {
   next(): CheckpointId

@@ -2,6 +2,7 @@
 
 import type { RequestId } from '../base/ids.ts'
 import type { Halt, SnapshotKind } from '../record/element.ts'
+import type { RefuseRequest } from './core-contract.ts'
 
 export interface WaitingRequest {
   readonly kind: SnapshotKind
@@ -14,6 +15,11 @@ export interface WaitingRequest {
 
 /** More would only wait for their deadline: one snapshot is pending at a time. */
 export const waitingRequestsMax = 100
+/**
+ * How long a request that cannot be carried out is held back before it fails, ms. Above the 2.5 s within which every worker finds the next
+ * coordinator (reconnectMs): those with room may come a moment after those whose subtasks it goes on with.
+ */
+export const refusedMsMax = 3_000
 /** As many answers as HEAD remembers: a repetition of one of them is not a new request. */
 export const rememberedRequestsMax = 100
 
@@ -22,6 +28,13 @@ export class RequestQueue {
   /** Taken and not yet answered. */
   readonly #taken = new Set<RequestId>()
   readonly #answered = new Set<RequestId>()
+  /** Of waiting ones that cannot be carried out, since when. */
+  readonly #refusedSinceMs = new Map<WaitingRequest, number>()
+  readonly #refuse: RefuseRequest
+
+  constructor(refuse: RefuseRequest = () => undefined) {
+    this.#refuse = refuse
+  }
 
   /** known: it waits, runs or was answered already. */
   add(entry: WaitingRequest): 'added' | 'known' | 'full' {
@@ -38,13 +51,37 @@ export class RequestQueue {
     return 'added'
   }
 
-  /** Savepoints first (rule 15), else in the order of arrival. */
+  /** Savepoints first (rule 15), else in the order of arrival. What is held back lets the others pass. */
   get next(): WaitingRequest | undefined {
-    return this.#waiting.find((entry) => entry.kind === 'savepoint') ?? this.#waiting[0]
+    const waiting = this.#waiting.filter((entry) => !this.#refusedSinceMs.has(entry))
+    return waiting.find((entry) => entry.kind === 'savepoint') ?? waiting[0]
+  }
+
+  /** Whatever could be triggered now is asked after. Takes what was refused for too long. */
+  giveUpRefused(nowMs: number): { readonly request: RequestId; readonly why: string }[] {
+    return this.#waiting.flatMap((entry) => {
+      const { request } = entry
+      const why = request === undefined ? undefined : this.#refuse(request)
+      if (request === undefined || why === undefined) {
+        this.#refusedSinceMs.delete(entry)
+        return []
+      }
+      const sinceMs = this.#refusedSinceMs.get(entry) ?? nowMs
+      this.#refusedSinceMs.set(entry, sinceMs)
+      if (nowMs - sinceMs < refusedMsMax) return []
+      this.take(entry)
+      return [{ request, why }]
+    })
+  }
+
+  /** When giveUpRefused takes one that is held back. */
+  get earliestRefusalMs(): number | undefined {
+    return this.#refusedSinceMs.size === 0 ? undefined : Math.min(...this.#refusedSinceMs.values()) + refusedMsMax
   }
 
   take(entry: WaitingRequest): void {
     this.#waiting = this.#waiting.filter((waiting) => waiting !== entry)
+    this.#refusedSinceMs.delete(entry)
     if (entry.request !== undefined) this.#taken.add(entry.request)
   }
 

@@ -3,10 +3,11 @@ import { InvariantError } from '../base/errors.ts'
 import { pause } from '../base/deadline.ts'
 import { requestId } from '../base/ids.ts'
 import type { SlotId } from '../base/ids.ts'
-import { close } from '../storage/head.ts'
+import { close, requestSavepoint } from '../storage/head.ts'
 import { decodeHead } from '../storage/head-format.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
 import type { SavepointAnswer } from './coordinator-contract.ts'
+import { reconnectMs } from './remote-slots.ts'
 import { Cluster, perSplit, splits } from '../../tests/support/coordinator-cluster.ts'
 
 describe('a job that runs on in other slots', () => {
@@ -109,6 +110,78 @@ describe('a job that runs on in other slots', () => {
     expect((await cluster.head()).savepointRequests).toEqual([])
     expect(await cluster.ended(run)).toEqual({ kind: 'finished' })
     cluster.expectExact()
+  })
+
+  describe('with a request to rescale in HEAD', () => {
+    function longRunning(ratePerSecond: number): Cluster {
+      const cluster = new Cluster()
+      cluster.ratePerSecond = ratePerSecond
+      return cluster
+    }
+
+    /** The coordinator that was asked is lost before it comes to that, and so are workers that had room. */
+    async function takenOver(cluster: Cluster) {
+      cluster.adopts = true
+      const first = cluster.coordinator().run()
+      await cluster.pass(60_000, () => cluster.checkpoints === 2)
+      await cluster.loseCoordinator(first)
+      const keeper = await HeadKeeper.open(cluster.heads, cluster.environment)
+      const bigger = { request: requestId('bigger'), mode: 'rescale', parallelism: 3 } as const
+      await keeper.amend((head) => requestSavepoint(head, bigger))
+      cluster.slotsOffered = 2
+      const coordinator = cluster.coordinator()
+      return { coordinator, run: coordinator.run() }
+    }
+
+    it('answers it as failed when there is no room any more, and runs on as it was: it can be stopped and asked for another size', async () => {
+      const cluster = longRunning(1)
+      const { coordinator, run } = await takenOver(cluster)
+      await cluster.pass(2 * reconnectMs)
+      const { rescaledTo, savepointResults } = await cluster.head()
+      expect(rescaledTo).toBeUndefined()
+      expect(savepointResults).toMatchObject([
+        { request: 'bigger', outcome: 'failed', detail: 'it needs 3 slots, and the workers offer 2' },
+      ])
+      expect(cluster.restarts).toEqual([])
+      expect(await cluster.answerOf(coordinator.rescale(1))).toMatchObject({ outcome: 'completed' })
+      expect(await cluster.answerOf(coordinator.stop({ drain: false }))).toMatchObject({ outcome: 'completed' })
+      expect(await cluster.ended(run)).toMatchObject({ kind: 'stopped' })
+    })
+
+    it('carries it out once its workers have found the next coordinator, which is a moment after their subtasks run', async () => {
+      const cluster = longRunning(1)
+      const { coordinator, run } = await takenOver(cluster)
+      await cluster.pass(60_000, () => coordinator.execution?.allRunning === true)
+      await cluster.pass(reconnectMs)
+      cluster.slotsOffered = 3
+      await cluster.pass(10_000, () => cluster.slots.size === 3)
+      expect(await cluster.head()).toMatchObject({ rescaledTo: 3, savepointResults: [{ outcome: 'completed' }] })
+      coordinator.suspend()
+      await cluster.ended(run)
+    })
+
+    it('fails it where a worker is lost for good before its turn: nothing halts', async () => {
+      const cluster = longRunning(40)
+      const coordinator = cluster.coordinator()
+      const run = coordinator.run()
+      await cluster.pass(60_000, () => cluster.checkpoints === 2)
+      // It waits for its turn while the job restarts after another loss.
+      cluster.endingMs = 500
+      cluster.slots.get([...cluster.slots.keys()][0]!)!.end('its worker is gone')
+      await cluster.pass(100, () => coordinator.execution?.allRunning === false)
+      const swap = cluster.heads.swap.bind(cluster.heads)
+      cluster.heads.swap = (expected, bytes) => {
+        if (decodeHead(bytes, 'HEAD').savepointRequests.length > 0) cluster.slotsOffered = 2
+        return swap(expected, bytes)
+      }
+      expect(await cluster.answerOf(coordinator.rescale(3))).toEqual({
+        outcome: 'failed',
+        detail: 'it needs 3 slots, and the workers offer 2',
+      })
+      expect(cluster.restarts).toEqual([expect.stringContaining('its worker is gone')])
+      expect(await cluster.ended(run)).toEqual({ kind: 'finished' })
+      cluster.expectExact()
+    })
   })
 
   it('moves behind a checkpoint, without the restart strategy: nothing is read twice', async () => {

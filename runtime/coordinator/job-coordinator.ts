@@ -7,7 +7,6 @@
 // Whatever the end but fenced: the tasks are ended first, and then what HEAD permits is committed without them (rules 2, 5).
 
 import type { CheckpointCoordinator } from '../checkpoint/coordinator.ts'
-import { counted } from '../base/counted.ts'
 import { MillraceError } from '../base/errors.ts'
 import { requestId } from '../base/ids.ts'
 import type { RequestId, Start } from '../base/ids.ts'
@@ -21,7 +20,6 @@ import { coordinatorError } from './errors.ts'
 import type { Execution } from './execution.ts'
 import { Interruptions } from './interruptions.ts'
 import { JobRun, overtakenOutcome } from './job-run.ts'
-import { placeTasks } from './placement.ts'
 import { finishCommits, finishCommitsAfter } from './permitted-commits.ts'
 import { endWaiting } from './savepoints.ts'
 import type { WaitingForSavepoints } from './savepoints.ts'
@@ -133,11 +131,10 @@ export class JobCoordinator {
 
   /**
    * The same start goes on at another parallelism: subtasks stop behind a checkpoint, and begin again from it (rule 25). A failed one leaves
-   * the job as it was.
+   * the job as it was; so does one that there is no room for any more when its turn has come.
    */
   rescale(parallelism: number, request?: RequestId): Promise<SavepointAnswer> {
-    const asked: SavepointRequest = { request: request ?? this.#newRequest(), mode: 'rescale', parallelism }
-    return this.#ask(asked, () => this.#refuseRescale(parallelism))
+    return this.#ask({ request: request ?? this.#newRequest(), mode: 'rescale', parallelism })
   }
 
   /** Slots are about to go: subtasks stop behind a checkpoint and begin again from it, in other slots (rule 25). */
@@ -164,13 +161,13 @@ export class JobCoordinator {
   }
 
   /** For as long as it takes: what HEAD may hold will be carried out, so that nobody may hear that it has failed. */
-  async #ask(asked: SavepointRequest, refuse?: () => string | undefined): Promise<SavepointAnswer> {
+  async #ask(asked: SavepointRequest): Promise<SavepointAnswer> {
     for (;;) {
       const run = this.#run
       if (run === undefined) return { outcome: 'failed', detail: 'the job does not run yet' }
       const handedOver = this.#handedOver.promise
       try {
-        const answer = await run.parts.savepoints.ask(asked, refuse)
+        const answer = await run.parts.savepoints.ask(asked)
         if (answer !== undefined) return answer
         await handedOver
         if (this.#run === run) return { outcome: 'ended', detail: 'the job has ended' }
@@ -178,22 +175,6 @@ export class JobCoordinator {
         // The keeper has tried for a minute: this loop does not spin.
         if (!isUnclear(error)) throw error
       }
-    }
-  }
-
-  #refuseRescale(parallelism: number): string | undefined {
-    const { graphAt, slots } = this.#options
-    if (graphAt === undefined) return 'this job cannot be rescaled while it runs'
-    try {
-      const graph = graphAt(parallelism)
-      const { slotCount } = placeTasks(graph)
-      const { slotsOffered = slotCount } = slots
-      if (graph.hash === this.#run!.graph.hash) return `it runs at parallelism ${parallelism} already`
-      if (slotCount > slotsOffered)
-        return `it needs ${counted(slotCount, 'slot', 'slots')}, and the workers offer ${slotsOffered}`
-      return undefined
-    } catch (error) {
-      return error instanceof Error ? error.message : String(error)
     }
   }
 

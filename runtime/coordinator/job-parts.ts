@@ -23,6 +23,7 @@ import { HeadWatch } from './head-watch.ts'
 import type { Interruptions } from './interruptions.ts'
 import { placeTasks } from './placement.ts'
 import type { Placement } from './placement.ts'
+import { refuseRescale } from './rescale-refusal.ts'
 import { Savepoints } from './savepoints.ts'
 import type { WaitingForSavepoints } from './savepoints.ts'
 
@@ -122,6 +123,7 @@ export function assembleParts({ options, keeper, head, block, interruptions, wai
     },
     ids,
     environment.planted,
+    (request) => savepoints.refusalOf(request),
   )
   const quiet = (): Promise<void> => checkpointing.quiet()
   const cleanup = new Cleanup({
@@ -163,11 +165,12 @@ export function assembleParts({ options, keeper, head, block, interruptions, wai
     onOvertaken,
     onBroken,
   })
-  const savepoints = new Savepoints({
+  const savepoints: Savepoints = new Savepoints({
     waiting,
     keeper,
     log: options.environment.log,
     handle: (event) => checkpointing.handle(event),
+    refuseRescale: (parallelism) => refuseRescale(options, parallelism),
     onOvertaken,
     onBroken,
   })

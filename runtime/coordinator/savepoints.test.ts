@@ -31,6 +31,7 @@ async function stopped(): Promise<Savepoints> {
     keeper,
     log: () => undefined,
     handle: unexpected,
+    refuseRescale: unexpected,
     onOvertaken: unexpected,
     onBroken: unexpected,
   })
@@ -71,6 +72,7 @@ describe('a savepoint that fails', () => {
       keeper,
       log: (level, message) => told.push(`${level}: ${message}`),
       handle: ({ type }) => told.push(type),
+      refuseRescale: () => undefined,
       onOvertaken: ({ outcome }) => told.push(outcome),
       onBroken: (error) => told.push(String(error)),
     })

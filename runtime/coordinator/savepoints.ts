@@ -17,6 +17,8 @@ export interface SavepointsOptions {
   readonly waiting: WaitingForSavepoints
   readonly keeper: HeadKeeper
   readonly handle: (event: CheckpointEvent) => void
+  /** Why the job cannot go to this size now. */
+  readonly refuseRescale: (parallelism: number) => string | undefined
   readonly log: Environment['log']
   readonly onOvertaken: (answer: Overtaken) => void
   readonly onBroken: (error: unknown) => void
@@ -25,6 +27,8 @@ export interface SavepointsOptions {
 export class Savepoints {
   readonly #options: SavepointsOptions
   readonly #waiting: WaitingForSavepoints
+  /** Of rescales that wait for their turn, or have it. */
+  readonly #parallelismOf = new Map<RequestId, number>()
   /** What is answered from now on; undefined in it: the next run has to be asked. */
   #closed: { readonly answer: SavepointAnswer | undefined } | undefined
 
@@ -39,20 +43,17 @@ export class Savepoints {
   }
 
   /**
-   * The same request again gets the same answer; `refuse` says why a new one cannot be, and nothing is written then. undefined: this run goes
-   * on as another one, which has to be asked. Rejects with MR-S13 when too many wait, and with MR-S12 when HEAD stays unclear: it may have the
-   * request, or yet get it.
+   * The same request again gets the same answer; of a new one that cannot be nothing is written. undefined: this run goes on as another one,
+   * which has to be asked. Rejects with MR-S13 when too many wait, and with MR-S12 when HEAD stays unclear: it may have the request, or yet
+   * get it.
    */
-  async ask(
-    asked: SavepointRequest,
-    refuse: () => string | undefined = () => undefined,
-  ): Promise<SavepointAnswer | undefined> {
+  async ask(asked: SavepointRequest): Promise<SavepointAnswer | undefined> {
     if (this.#closed !== undefined) return this.#closed.answer
     // A savepoint to stop with may have completed since: the end that it wrote is known here only a moment later.
     const hasEnded = (head: Head): boolean => head.end.kind !== 'none'
     const { keeper } = this.#options
     const head = await keeper.readBegun()
-    const refused = isKnown(head, asked.request) || hasEnded(head) ? undefined : refuse()
+    const refused = isKnown(head, asked.request) || hasEnded(head) ? undefined : this.#refuse(asked.parallelism)
     if (refused !== undefined) return { outcome: 'failed', detail: refused }
     const answer = await keeper.update((newest) => (hasEnded(newest) ? newest : requestSavepoint(newest, asked)))
     if (answer.outcome !== 'won') {
@@ -68,6 +69,14 @@ export class Savepoints {
       this.#waiting.set(asked.request, [...(this.#waiting.get(asked.request) ?? []), resolve])
       this.#trigger(asked)
     })
+  }
+
+  /**
+   * Why a request whose turn has come cannot be carried out: what it needs may have gone since it was written into HEAD, and the swap that
+   * completes a rescale would leave the job at a size that it cannot run at.
+   */
+  refusalOf(request: RequestId): string | undefined {
+    return this.#refuse(this.#parallelismOf.get(request))
   }
 
   /** HEAD has it, by the swap that completed it. */
@@ -104,8 +113,13 @@ export class Savepoints {
     this.#closed ??= { answer: undefined }
   }
 
-  #trigger({ request, mode }: SavepointRequest): void {
+  #refuse(parallelism: number | undefined): string | undefined {
+    return parallelism === undefined ? undefined : this.#options.refuseRescale(parallelism)
+  }
+
+  #trigger({ request, mode, parallelism }: SavepointRequest): void {
     const { handle, log } = this.#options
+    if (parallelism !== undefined) this.#parallelismOf.set(request, parallelism)
     log('info', 'a snapshot is asked for', { request, mode })
     if (mode === 'savepoint') handle({ type: 'savepointRequested', request })
     else if (mode === 'rescale') handle({ type: 'checkpointRequested', request, halt: 'stop' })
@@ -115,6 +129,7 @@ export class Savepoints {
   #resolve(request: RequestId, answer: SavepointAnswer): void {
     for (const resolve of this.#waiting.get(request) ?? []) resolve(answer)
     this.#waiting.delete(request)
+    this.#parallelismOf.delete(request)
   }
 }
 

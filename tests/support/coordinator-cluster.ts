@@ -70,6 +70,12 @@ export class Cluster {
   /** A coordinator has left its slots to the next one. */
   abandoned = false
 
+  /** By workers; undefined: as many as are asked for. */
+  slotsOffered: number | undefined
+
+  /** Of each split. */
+  ratePerSecond = 400
+
   /** How long the end of a slot takes, ms. */
   endingMs = 0
 
@@ -184,7 +190,7 @@ export class Cluster {
   }
 
   #source(): NumberedSource<SequenceRecord> {
-    const source = sequence({ splits, perSplit, ratePerSecond: 400 })
+    const source = sequence({ splits, perSplit, ratePerSecond: this.ratePerSecond })
     return {
       ...source,
       createEnumerator: (context, restored) => {
@@ -223,7 +229,11 @@ export class Cluster {
   #provider(graphAt: (parallelism: number | undefined) => JobGraph): SlotProvider {
     const { environment, objects: store } = this
     let abandoned = false
+    const offered = (): number => this.slotsOffered ?? Infinity
     return {
+      get slotsOffered() {
+        return offered()
+      },
       ...(this.adopts && {
         survivors: async () => {
           const survivors = await this.#survivors()
