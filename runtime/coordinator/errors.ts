@@ -9,7 +9,7 @@ export const coordinatorErrors = {
     who: 'user',
     retry: false,
     remedy:
-      'Mend the cause. This job is over and what it committed stays; the same command begins a new one from the beginning.',
+      'Mend the cause. What it committed stays. On one machine the job is over, and its run command begins a new one from the beginning; on several machines its next start (a larger job.start; of a StreamJob a change of its spec, or restartNonce) goes on from where it was.',
   },
   'MR-O02': {
     meaning: 'More checkpoints in a row did not complete than are tolerated.',

@@ -352,6 +352,21 @@ describe('the ends of a job', () => {
     expect((await cluster.head()).unconfirmed).toBeUndefined()
   })
 
+  it('what to do then is said for a job of either kind: another start goes on from where it was', async () => {
+    const cluster = new Cluster()
+    cluster.onRecord = (n) => {
+      if (n === 50) throw new Error('bad record')
+    }
+    await cluster.ended(cluster.coordinator({ start: 1 }).run())
+    const failed = await cluster.head()
+    expect(failed.end).toMatchObject({ reason: expect.stringContaining('a larger job.start') })
+    cluster.onRecord = () => undefined
+    expect(await cluster.ended(cluster.coordinator({ start: 1 }).run())).toMatchObject({ kind: 'ended' })
+    expect(await cluster.ended(cluster.coordinator({ start: 2 }).run())).toEqual({ kind: 'finished' })
+    expect((await cluster.head()).restoredFrom).toEqual(restorePointOf(failed))
+    cluster.expectExact()
+  })
+
   it('too many failed checkpoints are a failure of the job like another (R7)', async () => {
     const cluster = new Cluster()
     const run = cluster.coordinator({ settings: { tolerableFailures: 1 } }).run()
