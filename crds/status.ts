@@ -58,6 +58,7 @@ const transition = z
     attempt: number,
     retry: z.strictObject({ at: time, why: text }).optional(),
     restoreFrom: text.optional(),
+    restoreNonce: number.optional(),
     savepoint: text.optional().describe('Of a deletion: the savepoint that the job was stopped with.'),
     from: text.optional(),
     to: text.optional(),

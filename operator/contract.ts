@@ -154,8 +154,10 @@ export interface Transition {
   readonly attempt: number
   /** RFC 3339: not before then is it asked again, and why it failed. */
   readonly retry?: { readonly at: string; readonly why: string }
-  /** The start begins at this snapshot, as restoreNonce asked. */
+  /** The start begins at this snapshot. */
   readonly restoreFrom?: string
+  /** Which asked for this start, and is answered when it begins: until then it asks again, whatever becomes of the transition. */
+  readonly restoreNonce?: number
   /** Of a deletion: where HEAD was stopped with the savepoint that deletion.savepoint asks for. */
   readonly savepoint?: string
   /** undefined: none was running; none is to run. */

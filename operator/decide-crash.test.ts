@@ -234,7 +234,7 @@ describe('an operator that is killed after any one write leads to the same end:'
 type Step =
   | { readonly do: 'edit'; readonly spec: Spec }
   | { readonly do: 'code'; readonly text: string }
-  | { readonly do: 'nonce'; readonly name: 'restartNonce' | 'savepointNonce' | 'checkpointNonce' }
+  | { readonly do: 'nonce'; readonly name: (typeof nonceNames)[number] }
   | { readonly do: 'savepoint' }
   | { readonly do: 'break'; readonly what: Fault }
   | { readonly do: 'room'; readonly slots: number }
@@ -245,6 +245,8 @@ type Step =
     }
   | { readonly do: 'pass'; readonly seconds: number }
   | { readonly do: 'kill'; readonly afterWrites: number }
+
+const nonceNames = ['restartNonce', 'restoreNonce', 'savepointNonce', 'checkpointNonce'] as const
 
 const faults = [
   'storageIsDown',
@@ -278,7 +280,7 @@ const specs: Spec[] = [
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom(...specs).map((spec) => ({ do: 'edit', spec }) as const) },
   { weight: 2, arbitrary: fc.constantFrom('v1', 'v2', 'v3').map((text) => ({ do: 'code', text }) as const) },
-  fc.constantFrom('restartNonce', 'savepointNonce', 'checkpointNonce').map((name) => ({ do: 'nonce', name }) as const),
+  fc.constantFrom(...nonceNames).map((name) => ({ do: 'nonce', name }) as const),
   fc.constant({ do: 'savepoint' } as const),
   { weight: 2, arbitrary: fc.constantFrom(...faults).map((what) => ({ do: 'break', what }) as const) },
   fc.constantFrom(1, 2, roomEnough).map((slots) => ({ do: 'room', slots }) as const),
@@ -302,7 +304,10 @@ function apply(world: World, step: Step, nonces: Record<string, number>): void {
       return world.editCode(step.text)
     case 'nonce':
       nonces[step.name] = (nonces[step.name] ?? 0) + 1
-      return world.edit({ [step.name]: nonces[step.name] })
+      return world.edit({
+        [step.name]: nonces[step.name],
+        ...(step.name === 'restoreNonce' && { restoreFrom: 'latest' }),
+      })
     case 'savepoint':
       // A name that was used once is not used again, though its object may be gone.
       nonces['savepoint'] = (nonces['savepoint'] ?? 0) + 1
@@ -428,6 +433,7 @@ describe('any schedule of edits, losses, outages and kills', () => {
                 spec.parallelism,
                 spec.parallelism,
               ])
+            expect(status!.answered.restore).toBe(spec.restoreNonce)
             expect({ start: head!.start, end: head!.end }).toEqual({ start: status!.start, end: 'none' })
           }
         }

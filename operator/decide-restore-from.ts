@@ -25,3 +25,21 @@ export function restoreFromProblem(observed: Observed, status: StreamJobStatus):
   if (!isFirst || restoreFromOf(observed, status).kind === 'found') return undefined
   return 'spec.restoreFrom is latest, and there is no completed Savepoint of a job of this name. Name a snapshot, or take restoreFrom out to begin from nothing.'
 }
+
+export interface AskedRestore {
+  readonly restoreNonce: number
+  readonly restoreFrom?: string
+  /** What the closed start leaves is either where the next one begins, or nothing to it. */
+  readonly mode: 'last-state' | 'stateless'
+  readonly modeOfSpec: false
+}
+
+/** What restoreNonce asks for and no start has begun at yet. */
+export function askedRestore(observed: Observed, status: StreamJobStatus): AskedRestore | undefined {
+  const restoreNonce = validSpec(observed, status)?.restoreNonce
+  if (restoreNonce === undefined || restoreNonce === status.answered.restore) return undefined
+  const from = restoreFromOf(observed, status)
+  return from.kind === 'found' && from.path !== undefined
+    ? { restoreNonce, restoreFrom: from.path, mode: 'stateless', modeOfSpec: false }
+    : { restoreNonce, mode: 'last-state', modeOfSpec: false }
+}

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { begins, condition, deeds, events, isQuiet, reaches, running, stay, steps } from './decide-story.ts'
+import { begins, condition, deeds, events, isQuiet, program, reaches, running, stay, steps } from './decide-story.ts'
 import { restorePointOf } from './decide-world.ts'
 
 describe('a job that ends', () => {
@@ -132,5 +132,149 @@ describe('suspend and resume', () => {
       world.run(() => isQuiet(world) && world.status!.phase === 'SUSPENDED')
       expect(world.head!.end).toBe('suspended')
     }
+  })
+})
+
+describe('a start that restoreNonce asks for', () => {
+  const restoreFrom = 's3://other/savepoint-9'
+  const restore = { restoreFrom, restoreNonce: 1 }
+
+  it('is made once, and answered when it begins there', () => {
+    const world = running({ upgradeMode: 'savepoint' })
+    world.edit(restore)
+    for (const step of ['closing', 'closed'] as const) {
+      steps(world, () => world.status!.transition?.step === step)
+      expect(world.status!.answered.restore).toBeUndefined()
+    }
+    steps(world, () => world.status!.start === 2)
+    expect(world.status!.answered.restore).toBe(1)
+    reaches(world, 'RUNNING', 2)
+    stay(world, 30)
+    expect(begins(world)).toEqual([{ start: 2, from: restoreFrom }])
+  })
+
+  it.each(['preparing', 'closing', 'closed'] as const)('is made after a suspension that came first: %s', (step) => {
+    const world = running({ upgradeMode: 'savepoint' })
+    world.edit({ ...restore, logLevel: 'debug' })
+    steps(world, () => world.status!.transition?.step === step)
+    world.edit({ state: 'suspended' })
+    reaches(world, 'SUSPENDED', 1)
+    stay(world, 10)
+    world.edit({ state: 'running' })
+    reaches(world, 'RUNNING', 2)
+    expect(begins(world)).toEqual([{ start: 2, from: restoreFrom }])
+  })
+
+  it('is made at its place, by its own way, when a suspension is taken back', () => {
+    for (const from of [restoreFrom, 'latest']) {
+      const world = running({ upgradeMode: 'last-state' })
+      world.coordinatorIsSilent = true
+      world.edit({ restoreFrom: from, restoreNonce: 1, upgradeMode: 'stateless' })
+      stay(world, 3)
+      world.edit({ state: 'suspended' })
+      stay(world, 2)
+      expect(world.status!.transition).toMatchObject({ kind: 'suspend', step: 'closing', mode: 'stateless' })
+      world.edit({ state: 'running' })
+      stay(world, 30)
+      world.coordinatorIsSilent = false
+      reaches(world, 'RUNNING', 2)
+      const { path } = restorePointOf(deeds(world, 'began')[0]!.headBefore!)
+      expect(begins(world)).toEqual([{ start: 2, from: from === 'latest' ? path : from }])
+    }
+  })
+
+  it('waits for the code that the preflight refused to be mended', () => {
+    const world = running()
+    world.preflightSays = 'no'
+    world.editCode('v2')
+    world.edit(restore)
+    stay(world, 60)
+    expect(world.status).toMatchObject({ phase: 'RUNNING', start: 1, blocked: { reason: 'PreflightRefused' } })
+    expect(events(world).filter((reason) => reason === 'PreflightRefused')).toHaveLength(1)
+    expect(condition(world, 'UpgradeBlocked').message).toContain('restoreNonce')
+    world.preflightSays = 'yes'
+    world.editCode('v3')
+    reaches(world, 'RUNNING', 2)
+    expect(begins(world)).toEqual([{ start: 2, from: restoreFrom }])
+  })
+
+  it('waits for code that cannot be read or is not there: what runs was not meant', () => {
+    const world = running()
+    world.editCode('v2')
+    const { code } = world
+    world.edit(restore)
+    world.reconcile()
+    expect(world.status!.transition).toMatchObject({ step: 'preparing' })
+    world.code = { kind: 'missing', why: 'not found' }
+    stay(world, 30)
+    expect(world.status).toMatchObject({ phase: 'RUNNING', start: 1 })
+    world.code = code
+    reaches(world, 'RUNNING', 2)
+    expect(begins(world)).toEqual([{ start: 2, from: restoreFrom }])
+    expect(world.revisions.find(({ name }) => name === world.status!.revision)!.code?.hash).toBe(
+      code.kind === 'files' ? code.hash : '',
+    )
+  })
+
+  it.each(['preparing', 'closing', 'closed'] as const)('leads to where the spec says by then: %s', (step) => {
+    const asked = { ...restore, upgradeMode: 'savepoint', logLevel: 'debug' }
+    const again = running()
+    again.edit(asked)
+    steps(again, () => again.status!.transition?.step === step)
+    again.edit({ restoreFrom: 's3://other/savepoint-10', restoreNonce: 2 })
+    reaches(again, 'RUNNING', 2)
+    expect(begins(again)).toEqual([{ start: 2, from: 's3://other/savepoint-10' }])
+    const withdrawn = running()
+    withdrawn.edit(asked)
+    steps(withdrawn, () => withdrawn.status!.transition?.step === step)
+    withdrawn.edit({ restoreNonce: undefined })
+    reaches(withdrawn, 'RUNNING', 2)
+    expect(begins(withdrawn)).toEqual([
+      { start: 2, from: restorePointOf(deeds(withdrawn, 'began')[0]!.headBefore!).path },
+    ])
+  })
+
+  it('is made where an upgrade waits, or has found nothing to go on from', () => {
+    const silent = running({ upgradeMode: 'savepoint' })
+    silent.coordinatorIsSilent = true
+    silent.editCode('v2')
+    stay(silent, 30)
+    expect(condition(silent, 'UpgradeBlocked')).toMatchObject({ reason: 'CoordinatorUnreachable' })
+    const lost = running({}, (world) => void (world.checkpointing = 'off'))
+    lost.coordinatorIsSilent = true
+    lost.editCode('v2')
+    stay(lost, 60)
+    expect(condition(lost, 'UpgradeBlocked').message).toContain('spec.restoreFrom and restoreNonce')
+    for (const world of [silent, lost]) {
+      world.edit(restore)
+      stay(world, 30)
+      world.coordinatorIsSilent = false
+      reaches(world, 'RUNNING', 2)
+      expect(begins(world)).toEqual([{ start: 2, from: restoreFrom }])
+    }
+  })
+
+  it('is not made again when it was rolled back, nor by a restartNonce that came with it', () => {
+    const world = running({ rollback: { progressDeadline: '20s' } })
+    world.edit({ ...restore, restartNonce: 1, program: { ...program, args: { crash: true } } })
+    reaches(world, 'RUNNING', 3)
+    stay(world, 30)
+    expect(begins(world)[0]).toEqual({ start: 2, from: restoreFrom })
+    expect(world.status).toMatchObject({
+      start: 3,
+      blocked: { reason: 'RolledBack' },
+      answered: { restart: 1, restore: 1 },
+    })
+    expect(world.status!.blocked!.message).toContain('spec.restoreNonce')
+  })
+
+  it('that an operator of before began goes on', () => {
+    const world = running()
+    world.edit(restore)
+    steps(world, () => world.status!.transition?.step === 'closing')
+    const { modeOfSpec: _, restoreNonce: __, ...transition } = world.status!.transition!
+    world.status = { ...world.status!, transition, answered: { restore: 1 } }
+    reaches(world, 'RUNNING', 2)
+    expect(begins(world)).toEqual([{ start: 2, from: restoreFrom }])
   })
 })

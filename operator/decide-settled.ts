@@ -8,7 +8,8 @@ import type { Desired } from './decide-desired.ts'
 import { ownCoordinator, ownRevision, validSpec } from './decide-facts.ts'
 import { decideRequests, periodicInMs } from './decide-requests.ts'
 import { beginRescale } from './decide-rescale.ts'
-import { restoreFromOf, restoreFromProblem } from './decide-restore-from.ts'
+import { askedRestore, restoreFromOf, restoreFromProblem } from './decide-restore-from.ts'
+import type { AskedRestore } from './decide-restore-from.ts'
 import { beginTransition, pointAt, without } from './status.ts'
 import { timeMs, timeText } from './status-time.ts'
 import { downOf } from './upgrade-close.ts'
@@ -115,24 +116,13 @@ export function changeOf(observed: Observed, status: StreamJobStatus, spec: Effe
   const { ended, revision } = status
   const begin = (
     kind: Transition['kind'],
-    {
-      to,
-      restoreFrom,
-      mode,
-    }: { readonly to?: string; readonly restoreFrom?: string | undefined; readonly mode?: Transition['mode'] },
+    { to, restore }: { readonly to?: string; readonly restore?: AskedRestore },
     base = status,
   ): StreamJobStatus => {
     // A suspended job is closed already, and the same revision needs no trying out.
     const step = to !== undefined && to !== revision ? 'preparing' : ended === 'SUSPENDED' ? 'closed' : 'closing'
-    return beginTransition(observed, base, {
-      kind,
-      step,
-      mode: mode ?? spec.upgradeMode,
-      modeOfSpec: mode === undefined,
-      from: revision,
-      to,
-      restoreFrom,
-    })
+    const by = restore ?? ({ mode: spec.upgradeMode, modeOfSpec: true } as const)
+    return beginTransition(observed, base, { kind, step, from: revision, to, ...by })
   }
   if (spec.state === 'suspended') {
     if (ended !== undefined) return undefined
@@ -140,21 +130,17 @@ export function changeOf(observed: Observed, status: StreamJobStatus, spec: Effe
     return record(observed, begin('suspend', {}), 'it is to be suspended', [event])
   }
   const desired = desiredOf(observed)
-  const { restartNonce, restoreNonce } = spec
-  if (restoreNonce !== undefined && restoreNonce !== status.answered.restore) {
-    const base = {
-      ...without(status, 'blocked', 'refusedSize'),
-      answered: { ...status.answered, restore: restoreNonce },
-    }
-    const from = restoreFromOf(observed, status)
-    const restoreFrom = from.kind === 'found' ? from.path : undefined
-    const mode = restoreFrom === undefined ? 'last-state' : 'stateless'
-    const next = begin('restart', { to: targetOf(desired, status), restoreFrom, mode }, base)
+  const { restartNonce } = spec
+  const restore = askedRestore(observed, status)
+  // With what it was asked for together: what runs now may not fit there.
+  if (restore !== undefined && desired.kind === 'known' && !isBlocked(desired, status)) {
+    const { restoreFrom } = restore
+    // It is a restart too.
+    const answered = { ...status.answered, ...(restartNonce !== undefined && { restart: restartNonce }) }
+    const base = { ...without(status, 'blocked', 'refusedSize'), answered }
+    const next = begin('restart', { to: desired.revision.name, restore }, base)
     return record(observed, next, 'restoreNonce was raised', [
-      normal(
-        'Restoring',
-        `The job starts again ${restoreFrom === undefined ? 'from its latest snapshot' : `from ${restoreFrom}`}.`,
-      ),
+      normal('Restoring', `The job is to start again from ${restoreFrom ?? 'its latest snapshot'}.`),
     ])
   }
   if (restartNonce !== undefined && restartNonce !== status.answered.restart) {

@@ -273,8 +273,8 @@ describe('upgradeMode while HEAD is being closed', () => {
     const world = running({ upgradeMode: 'stateless' })
     world.edit({ restoreNonce: 1, restoreFrom: 'latest' })
     steps(world, () => world.status!.transition?.kind === 'restart')
-    const { modeOfSpec: _, ...transition } = world.status!.transition!
-    world.status = { ...world.status!, transition }
+    const { modeOfSpec: _, restoreNonce: __, ...transition } = world.status!.transition!
+    world.status = { ...world.status!, transition, answered: { restore: 1 } }
     reaches(world, 'RUNNING', 2)
     expect(begins(world)).toEqual([{ start: 2, from: expect.stringContaining('chk-') }])
   })

@@ -48,6 +48,7 @@ export interface NewTransition {
   readonly to?: string | undefined
   readonly parallelism?: number
   readonly restoreFrom?: string | undefined
+  readonly restoreNonce?: number | undefined
   readonly savepoint?: string | undefined
 }
 
@@ -55,7 +56,7 @@ export interface NewTransition {
 export function beginTransition(
   observed: Observed,
   status: StreamJobStatus,
-  { kind, step, mode, modeOfSpec, from, to, parallelism, restoreFrom, savepoint }: NewTransition,
+  { kind, step, mode, modeOfSpec, from, to, parallelism, restoreFrom, restoreNonce, savepoint }: NewTransition,
 ): StreamJobStatus {
   const now = timeText(observed.nowMs)
   const transition: Transition = {
@@ -69,6 +70,7 @@ export function beginTransition(
     ...(to !== undefined && { to }),
     ...(parallelism !== undefined && { parallelism }),
     ...(restoreFrom !== undefined && { restoreFrom }),
+    ...(restoreNonce !== undefined && { restoreNonce }),
     ...(savepoint !== undefined && { savepoint }),
     begunAt: now,
     stepAt: now,

@@ -14,6 +14,7 @@ import { stuckPods, takeDown } from './decide-children.ts'
 import { desiredOf, isBlocked } from './decide-desired.ts'
 import { ownCoordinator, podsOf, revisionNamed, shortPod, workload } from './decide-facts.ts'
 import { adminAnswer } from './decide-outputs.ts'
+import { askedRestore } from './decide-restore-from.ts'
 import type { HeadEndKind } from './decide-outputs.ts'
 import { act, normal, record, wait, warning } from './decide-answers.ts'
 import { endTransition, pointAt, toNextAttempt, toNextAttemptNow, toStep, without } from './status.ts'
@@ -140,31 +141,37 @@ function retargeted(observed: Observed, status: StreamJobStatus): StreamJobStatu
   const transition = status.transition!
   if (transition.kind === 'delete' || !observed.spec.fits) return undefined
   const { spec } = observed.spec
-  const change = (changes: Partial<Transition>, drop?: 'to'): StreamJobStatus => {
-    const { to, ...rest } = transition
-    return { ...status, transition: { ...rest, ...(drop === undefined && to !== undefined && { to }), ...changes } }
+  const { restoreFrom, restoreNonce, ...plain } = transition
+  const isRestore = restoreFrom !== undefined || restoreNonce !== undefined
+  const bySpec = { mode: spec.upgradeMode, modeOfSpec: true } as const
+  const leadingTo = (next: Transition): StreamJobStatus => ({ ...status, transition: next })
+  if (spec.state === 'suspended') {
+    if (transition.to === undefined) return modeOf()
+    // What restoreNonce asked for it asks for again when the job is resumed.
+    const { to: _, ...aimless } = plain
+    return leadingTo({ ...aimless, kind: 'suspend', modeOfSpec: true, ...(isRestore && bySpec) })
   }
-  if (spec.state === 'suspended')
-    return transition.to === undefined ? modeOf() : change({ kind: 'suspend', modeOfSpec: true }, 'to')
   const desired = desiredOf(observed)
   if (transition.kind === 'rollback' && (desired.kind !== 'known' || isBlocked(desired, status))) return undefined
   if (desired.kind === 'known' && !isBlocked(desired, status)) {
     const stored = revisionNamed(observed, transition.to)
     const isRight = stored === undefined ? transition.to === desired.revision.name : stored.hash === desired.hash
-    const { name } = desired.revision
-    const kind = name === transition.from ? 'restart' : 'upgrade'
+    const to = isRight ? transition.to! : desired.revision.name
+    const restore = askedRestore(observed, status)
+    const kind = restore !== undefined || to === transition.from ? 'restart' : 'upgrade'
+    if (restore?.restoreNonce !== restoreNonce)
+      return toNextAttemptNow(leadingTo({ ...plain, kind, to, ...(restore ?? bySpec) }))
     // It is an edit now, unless it is to begin where restoreFrom says, whatever the edit.
-    if (!isRight) return change({ kind, to: name, modeOfSpec: transition.modeOfSpec ?? true })
+    if (!isRight) return leadingTo({ ...transition, kind, to, modeOfSpec: transition.modeOfSpec ?? true })
   } else if (transition.to === undefined && transition.from !== undefined)
-    return change({ kind: 'restart', to: transition.from, modeOfSpec: true })
+    return leadingTo({ ...transition, kind: 'restart', to: transition.from, modeOfSpec: true })
   return modeOf()
 
   /** While it is being closed, what blocks one mode may be left by another. */
   function modeOf(): StreamJobStatus | undefined {
-    const { modeOfSpec = transition.kind === 'upgrade' || transition.kind === 'suspend' } = transition
-    if (transition.step !== 'closing' || !modeOfSpec || transition.mode === spec.upgradeMode) return undefined
-    const next = change({ mode: spec.upgradeMode })
-    return toNextAttemptNow(next)
+    const { step, kind, mode, modeOfSpec = kind === 'upgrade' || kind === 'suspend' } = transition
+    if (step !== 'closing' || !modeOfSpec || mode === spec.upgradeMode) return undefined
+    return toNextAttemptNow(leadingTo({ ...transition, mode: spec.upgradeMode }))
   }
 }
 

@@ -7,6 +7,7 @@ import type { Desired } from './decide-desired.ts'
 import { revisionNamed, shortPod } from './decide-facts.ts'
 import { preflightAnswer, preflightMs } from './decide-outputs.ts'
 import { act, normal, record, wait, warning } from './decide-answers.ts'
+import { askedRestore } from './decide-restore-from.ts'
 import { beginTransition, endTransition, toStep } from './status.ts'
 import { timeMs } from './status-time.ts'
 import { beginOf, startOf } from './upgrade-start.ts'
@@ -19,13 +20,12 @@ export function decidePreparing(observed: Observed, status: StreamJobStatus): De
   // Set back to what runs: nothing was touched yet.
   if (desired.kind === 'known' && transition.kind === 'upgrade' && desired.revision.name === transition.from)
     return givenUp(observed, status, 'the spec was set back')
+  if (isOtherRestore(observed, status, desired)) return givenUp(observed, status, 'restoreNonce asks for another start')
   const stored = revisionNamed(observed, transition.to)
   if (stored === undefined) return store(observed, status, desired)
   if (desired.kind === 'known' && desired.hash !== stored.hash) {
     if (isBlocked(desired, status)) return givenUp(observed, status, 'the spec was set back to one that was refused')
-    const { kind, step, mode, modeOfSpec, from, restoreFrom } = transition
-    const to = desired.revision.name
-    const next = beginTransition(observed, status, { kind, step, mode, modeOfSpec, from, to, restoreFrom })
+    const next = beginTransition(observed, status, { ...transition, to: desired.revision.name })
     return record(observed, next, 'the spec was edited again')
   }
   if (transition.kind === 'start') {
@@ -34,6 +34,13 @@ export function decidePreparing(observed: Observed, status: StreamJobStatus): De
     return record(observed, startOf(observed, status), 'the revision is stored')
   }
   return preflight(observed, status, stored)
+}
+
+/** Of a first start it is not asked: that begins at restoreFrom in any case. */
+function isOtherRestore(observed: Observed, status: StreamJobStatus, desired: Desired): boolean {
+  const { kind, restoreNonce } = status.transition!
+  if (kind === 'start' || desired.kind !== 'known' || isBlocked(desired, status)) return false
+  return askedRestore(observed, status)?.restoreNonce !== restoreNonce
 }
 
 function store(observed: Observed, status: StreamJobStatus, desired: Desired): Decision {
@@ -55,7 +62,7 @@ function givenUp(observed: Observed, status: StreamJobStatus, why: string): Deci
 }
 
 function preflight(observed: Observed, status: StreamJobStatus, stored: Revision): Decision {
-  const { request, to, stepAt } = status.transition!
+  const { request, to, stepAt, restoreNonce } = status.transition!
   const goOn = (why: string, ...events: Parameters<typeof record>[3] & object): Decision =>
     record(observed, afterPreparing(observed, status), why, events)
   const unknown = (why: string): Decision =>
@@ -89,7 +96,8 @@ function preflight(observed: Observed, status: StreamJobStatus, stored: Revision
       return unknown(answer.why)
     case 'no': {
       const desired = desiredOf(observed)
-      const message = `The new revision was refused, and the job runs on as it was. ${answer.reasons} Mend it, or raise spec.restartNonce to try it again.`
+      const asked = restoreNonce === undefined ? '' : ' spec.restoreNonce is answered by the start that comes then.'
+      const message = `The new revision was refused, and the job runs on as it was. ${answer.reasons} Mend it, or raise spec.restartNonce to try it again.${asked}`
       if (desired.kind !== 'known') return wait(desired.message, 5_000)
       const blocked = { key: desired.key, reason: 'PreflightRefused', message }
       const next = { ...endTransition(observed, status), blocked }

@@ -22,7 +22,7 @@ import { attemptKey } from './revision.ts'
 
 /** The status in which the next start begins. HEAD chooses where, unless something else was asked for. */
 export function startOf(observed: Observed, status: StreamJobStatus): StreamJobStatus {
-  const { to, kind } = status.transition!
+  const { to, kind, restoreNonce } = status.transition!
   const revision = revisionNamed(observed, to)!
   const begin = beginOf(observed, status)
   const { parallelism } = begin
@@ -35,6 +35,7 @@ export function startOf(observed: Observed, status: StreamJobStatus): StreamJobS
     restarts: 0,
     workers: workersFor({ slotsNeeded: parallelism, slots: revision.spec.worker.slots }),
     ...(kind !== 'rollback' && status.restorePoint && before(status)),
+    ...(restoreNonce !== undefined && { answered: { ...status.answered, restore: restoreNonce } }),
   }
   return toStep(observed, started, 'starting')
 }
@@ -225,7 +226,9 @@ function rolledBack(observed: Observed, status: StreamJobStatus, why: string): D
   const key = refused === undefined ? undefined : attemptKey(refused.hash, spec)
   // An edit meanwhile is another attempt, which the next look begins.
   const isCurrent = desired.kind !== 'known' || desired.key === key
-  const message = `Revision ${revision} was not stable: ${why}. The job is back at ${stableRevision}. Mend the spec, or raise spec.restartNonce to try it again.`
+  const { begin } = status
+  const where = begin?.asked === true ? `; spec.restoreNonce, to try it from ${begin.from}` : ''
+  const message = `Revision ${revision} was not stable: ${why}. The job is back at ${stableRevision}. Mend the spec, or raise spec.restartNonce to try it again${where}.`
   const next = beginTransition(observed, status, {
     kind: 'rollback',
     step: 'closing',
