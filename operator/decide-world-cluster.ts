@@ -86,6 +86,8 @@ export class Cluster {
   storageIsDown = false
   natsIsDown = false
   coordinatorIsSilent = false
+  /** For pods of coordinators alone. */
+  coordinatorHasNoNode = false
   podsCannotBeMade = false
   savepointObjectsCannotBeMade = false
   preflightSays: 'yes' | 'no' | 'could not run' = 'yes'
@@ -323,6 +325,8 @@ export class Cluster {
       return set({ trouble: { reason: 'ImagePullBackOff', message: 'no such image' } })
     const workers = this.pods.filter(({ fact }) => fact.component === 'worker' && fact.phase === 'Running').length
     if (pod.fact.component === 'worker' && pod.fact.phase === 'Pending' && workers >= this.room)
+      return set({ node: undefined, trouble: { reason: 'Unschedulable', message: 'no node has room' } })
+    if (pod.fact.component === 'coordinator' && pod.fact.phase === 'Pending' && this.coordinatorHasNoNode)
       return set({ node: undefined, trouble: { reason: 'Unschedulable', message: 'no node has room' } })
     if (pod.fact.purpose !== undefined) {
       if (pod.looks < 2) return

@@ -182,6 +182,10 @@ export function decideClosed(observed: Observed, status: StreamJobStatus): Decis
   const transition = status.transition!
   const { from, to } = transition
   const point = status.restorePoint!
+  // The coordinator of a start that was given up has begun it after all: what was read is not HEAD's word any more, nor is what a pod said.
+  const begun = ownCoordinator(observed, status)?.restorePoint.start
+  if (begun !== undefined && begun > point.start)
+    return record(observed, toNextAttemptNow(toStep(observed, status, 'closing')), 'it has begun after all')
   const completed = point.madeBy === point.start && point.start === status.start
   if (completed && from !== undefined && from !== status.stableRevision) return stableAfterAll(observed, status, from)
   if (to !== undefined && revisionNamed(observed, to) === undefined) {

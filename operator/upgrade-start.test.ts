@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { begins, condition, deeds, program, reaches, running, stay, steps } from './decide-story.ts'
 import { restorePointOf } from './decide-world.ts'
+import type { Spec } from './decide-world.ts'
 
 describe('an upgrade that is not stable', () => {
   const short = { rollback: { progressDeadline: '20s' } }
@@ -40,6 +41,47 @@ describe('an upgrade that is not stable', () => {
     const [stateless, back] = deeds(world, 'began')
     expect(stateless).toMatchObject({ start: 2, from: 'empty' })
     expect(back).toMatchObject({ start: 3, from: restorePointOf(stateless!.headBefore!).path })
+  })
+
+  // Each of them is to begin elsewhere than where HEAD says, and finds a node only when it has been given up.
+  const elsewhere: readonly (readonly [string, Spec])[] = [
+    ['stateless', { upgradeMode: 'stateless', logLevel: 'debug' }],
+    ['at restoreFrom', { restoreNonce: 1, restoreFrom: 's3://other/savepoint-9', logLevel: 'debug' }],
+  ]
+  const late = (spec: Spec, step: 'closed' | 'starting') => {
+    const world = running({ ...short, upgradeMode: 'last-state' })
+    steps(world, () => world.head!.unconfirmed === false)
+    world.coordinatorHasNoNode = true
+    world.checkpointsStop = true
+    world.edit(spec)
+    steps(world, () => world.status!.transition?.kind === 'rollback' && world.status!.transition.step === step)
+    expect(world.head).toMatchObject({ start: 1, end: 'suspended' })
+    const { path } = restorePointOf(world.head!)
+    world.coordinatorHasNoNode = false
+    return { world, path }
+  }
+
+  it.each(elsewhere)('%s, whose coordinator comes while it is taken back, is closed once more', (_, spec) => {
+    const { world, path } = late(spec, 'closed')
+    for (let second = 0; second < 5; second++) world.pass(1_000)
+    expect(world.head).toMatchObject({ start: 2, end: 'none' })
+    steps(world, () => world.head!.start === 3)
+    world.checkpointsStop = false
+    reaches(world, 'RUNNING', 3)
+    const back = deeds(world, 'began').at(-1)!
+    expect(back).toMatchObject({ start: 3, from: path, headBefore: { start: 2, end: 'suspended' } })
+    expect(world.status).toMatchObject({ blocked: { reason: 'RolledBack' } })
+  })
+
+  it.each(elsewhere)('%s, whose coordinator comes after all and is seen by nobody, loses no state', (_, spec) => {
+    const { world, path } = late(spec, 'starting')
+    world.coordinatorIsSilent = true
+    for (let second = 0; second < 5; second++) world.pass(1_000)
+    expect(world.head).toMatchObject({ start: 2, end: 'none' })
+    world.coordinatorIsSilent = false
+    world.checkpointsStop = false
+    reaches(world, 'RUNNING', 3)
+    expect(begins(world).at(-1)).toEqual({ start: 3, from: path })
   })
 
   it('is never taken back once HEAD shows that it completed something', () => {

@@ -91,12 +91,12 @@ function missedOf(observed: Observed, status: StreamJobStatus): string | undefin
 }
 
 /**
- * A start that went on from HEAD's own point and completed nothing has left that point where it was. One that began elsewhere has replaced
- * it, and is undone by naming the point of before.
+ * A start that went on from HEAD's own point and completed nothing has left that point where it was. One that is to begin elsewhere replaces
+ * it, and is undone by naming the point of before: also where HEAD shows none of it, since its coordinator may come after that was read.
  */
-function rollbackBegin({ begin, restorePoint, rollbackPoint, start }: StreamJobStatus): Partial<StartBegin> {
-  const beganElsewhere = (begin?.empty === true || begin?.from !== undefined) && restorePoint?.start === start
-  if (!beganElsewhere || rollbackPoint === undefined) return {}
+function rollbackBegin({ begin, rollbackPoint }: StreamJobStatus): Partial<StartBegin> {
+  const beginsElsewhere = begin?.empty === true || begin?.from !== undefined
+  if (!beginsElsewhere || rollbackPoint === undefined) return {}
   return rollbackPoint.path === undefined ? { empty: true } : { from: rollbackPoint.path }
 }
 
