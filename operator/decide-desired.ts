@@ -1,6 +1,7 @@
 // What the spec and the code that it names ask for now, as the revision that would run it; or what stands in the way of one.
 
 import type { EffectiveSpec, Observed, Revision, StreamJobStatus } from './contract.ts'
+import { ownRevision, revisionNamed, validSpec } from './decide-facts.ts'
 import { attemptKey, revisionHash, revisionName, revisionOf, specHash } from './revision.ts'
 import type { CodeName } from './revision.ts'
 
@@ -56,8 +57,24 @@ export function isOutdated(desired: Desired, running: Revision | undefined): boo
   return running === undefined || running.hash !== desired.hash
 }
 
-export function isBlocked(desired: Desired, { blocked }: StreamJobStatus): boolean {
-  return desired.kind === 'known' && blocked !== undefined && blocked.key === desired.key
+export function isBlocked(desired: Desired, status: StreamJobStatus): boolean {
+  return desired.kind === 'known' && isRefused(status, desired.hash, desired.spec)
+}
+
+/** Whether this very attempt was refused or rolled back. */
+function isRefused({ blocked }: StreamJobStatus, hash: string, spec: EffectiveSpec): boolean {
+  return blocked?.key === attemptKey(hash, spec)
+}
+
+/**
+ * Where a job goes on that was suspended before its rollback came to an end: at the stable revision, whatever the spec's code is now. undefined:
+ * it was not being rolled back.
+ */
+export function stableToGoBackTo(observed: Observed, status: StreamJobStatus): string | undefined {
+  const [own, stable] = [ownRevision(observed, status), revisionNamed(observed, status.stableRevision)]
+  const spec = validSpec(observed, status)
+  if (own === undefined || stable === undefined || own.name === stable.name || spec === undefined) return undefined
+  return isRefused(status, own.hash, spec) ? stable.name : undefined
 }
 
 /** Of one hash there may be two: the chart's defaults have changed between them. */

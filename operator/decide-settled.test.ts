@@ -123,6 +123,67 @@ describe('suspend and resume', () => {
     expect(events(world)).toContain('PreflightPassed')
   })
 
+  const edits = [
+    ['its image is not there', { program: { ...program, image: 'bad:1' } }],
+    ['it began from nothing', { program: { ...program, args: { crash: true } }, upgradeMode: 'stateless' }],
+  ] as const
+  describe.each(edits)('while a revision is rolled back: %s', (_, edit) => {
+    const suspendedIn = (step: 'closing' | 'closed') => {
+      const world = running({ rollback: { progressDeadline: '20s' } })
+      const { path } = restorePointOf(world.head!)
+      const { revision } = world.status!
+      world.checkpointsStop = true
+      world.edit(edit)
+      steps(world, () => world.status!.transition?.kind === 'rollback' && world.status!.transition.step === step)
+      world.checkpointsStop = false
+      world.edit({ state: 'suspended' })
+      return { world, path, revision }
+    }
+
+    it.each(['closing', 'closed'] as const)('goes on with the one before, where that was: %s', (step) => {
+      for (const code of ['there', 'missing'] as const) {
+        const { world, path, revision } = suspendedIn(step)
+        reaches(world, 'SUSPENDED', 2)
+        // What it is called by does not matter: which revision was refused is known.
+        if (code === 'missing') world.code = { kind: 'missing', why: 'not found' }
+        world.edit({ state: 'running' })
+        reaches(world, 'RUNNING', 3)
+        expect(world.status).toMatchObject({ revision, stableRevision: revision, blocked: { reason: 'RolledBack' } })
+        expect(begins(world).at(-1)).toEqual({ start: 3, from: path })
+      }
+    })
+
+    it.each(['closing', 'closed'] as const)('taken back, goes on with the one before: %s', (step) => {
+      const { world, path, revision } = suspendedIn(step)
+      world.reconcile()
+      expect(world.status!.transition).toMatchObject({ kind: 'suspend' })
+      world.edit({ state: 'running' })
+      reaches(world, 'RUNNING', 3)
+      expect(world.status).toMatchObject({ revision, blocked: { reason: 'RolledBack' } })
+      expect(begins(world).at(-1)).toEqual({ start: 3, from: path })
+    })
+
+    it('taken back, is closed as a rollback is, and as upgradeMode says once it is edited', () => {
+      const { world } = suspendedIn('closing')
+      world.coordinatorIsSilent = true
+      world.reconcile()
+      world.edit({ state: 'running' })
+      stay(world, 2)
+      expect(world.status!.transition).toMatchObject({ kind: 'rollback', step: 'closing', mode: 'last-state' })
+      world.edit({ program: { ...program, image: 'good:1' }, upgradeMode: 'savepoint' })
+      stay(world, 2)
+      expect(world.status!.transition).toMatchObject({ kind: 'upgrade', step: 'closing', mode: 'savepoint' })
+    })
+
+    it('is tried again by restartNonce', () => {
+      const { world, revision } = suspendedIn('closing')
+      reaches(world, 'SUSPENDED', 2)
+      world.edit({ state: 'running', restartNonce: 1 })
+      world.run(() => world.status!.start === 3)
+      expect(world.status!.revision).not.toBe(revision)
+    })
+  })
+
   it('asked for in any step of an upgrade ends suspended', () => {
     for (const step of ['preparing', 'closing', 'closed', 'starting', 'stabilising'] as const) {
       const world = running()

@@ -3,7 +3,7 @@
 import type { Decision, EffectiveSpec, EventAction, Observed, StreamJobStatus, Transition } from './contract.ts'
 import { act, normal, record, wait, warning } from './decide-answers.ts'
 import { leftovers, repairOf, sizedByNeed } from './decide-children.ts'
-import { desiredOf, isBlocked, isOutdated } from './decide-desired.ts'
+import { desiredOf, isBlocked, isOutdated, stableToGoBackTo } from './decide-desired.ts'
 import type { Desired } from './decide-desired.ts'
 import { ownCoordinator, ownRevision, validSpec } from './decide-facts.ts'
 import { decideRequests, periodicInMs } from './decide-requests.ts'
@@ -170,8 +170,19 @@ export function changeOf(observed: Observed, status: StreamJobStatus, spec: Effe
     return record(observed, begin('upgrade', { to }), 'the spec or the code has changed', [event])
   }
   if (ended === 'SUSPENDED') {
-    const event = normal('Resuming', 'The job is resumed.')
-    return record(observed, begin('start', { to: revision! }), 'it is to run again', [event])
+    const back = stableToGoBackTo(observed, status)
+    const next =
+      back === undefined
+        ? begin('start', { to: revision! })
+        : beginTransition(observed, status, {
+            kind: 'rollback',
+            step: 'closed',
+            mode: 'last-state',
+            from: revision,
+            to: back,
+          })
+    const by = back === undefined ? '' : ` It goes on as revision ${back}: ${revision} was rolled back.`
+    return record(observed, next, 'it is to run again', [normal('Resuming', `The job is resumed.${by}`)])
   }
   return undefined
 }

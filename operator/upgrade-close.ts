@@ -11,7 +11,7 @@ import type {
   Transition,
 } from './contract.ts'
 import { stuckPods, takeDown } from './decide-children.ts'
-import { desiredOf, isBlocked } from './decide-desired.ts'
+import { desiredOf, isBlocked, stableToGoBackTo } from './decide-desired.ts'
 import { ownCoordinator, podsOf, revisionNamed, shortPod, workload } from './decide-facts.ts'
 import { adminAnswer } from './decide-outputs.ts'
 import { askedRestore } from './decide-restore-from.ts'
@@ -163,8 +163,12 @@ function retargeted(observed: Observed, status: StreamJobStatus): StreamJobStatu
       return toNextAttemptNow(leadingTo({ ...plain, kind, to, ...(restore ?? bySpec) }))
     // It is an edit now, unless it is to begin where restoreFrom says, whatever the edit.
     if (!isRight) return leadingTo({ ...transition, kind, to, modeOfSpec: transition.modeOfSpec ?? true })
-  } else if (transition.to === undefined && transition.from !== undefined)
-    return leadingTo({ ...transition, kind: 'restart', to: transition.from, modeOfSpec: true })
+  } else if (transition.to === undefined && transition.from !== undefined) {
+    const back = stableToGoBackTo(observed, status)
+    if (back === undefined) return leadingTo({ ...transition, kind: 'restart', to: transition.from, modeOfSpec: true })
+    const { modeOfSpec: _, ...unasked } = transition
+    return toNextAttemptNow(leadingTo({ ...unasked, kind: 'rollback', to: back, mode: 'last-state' }))
+  }
   return modeOf()
 
   /** While it is being closed, what blocks one mode may be left by another. */
