@@ -142,6 +142,14 @@ describe('the conditions of a running job', () => {
     expect(refreshed(late, at('starting')).conditions.find(({ type }) => type === 'Stalled')!.message).toBe(
       'Upgrade makes no progress: 1 of the 2 pods of StatefulSet workers are not made; kubectl describe statefulset workers -n default says why. It is still tried; mend what is named, or change the spec.',
     )
+    // What is waited for is said, and nothing that nobody has named is to be mended.
+    expect(
+      refreshed({ ...silent, pods: [], nowMs: late.nowMs }, at('closed')).conditions.find(
+        ({ type }) => type === 'Stalled',
+      )!.message,
+    ).toBe(
+      "Upgrade makes no progress: the restore point is known; what it permits is committed, and what ran is taken down. It is still tried; look at the job's pods and the log of the operator, or change the spec.",
+    )
     const lost = world.observe().pods.map((pod) => ({ ...pod, nodeLost: pod.name === 'worker-1' }))
     expect(conditions({ ...world.observe(), pods: lost }, status)).toEqual({ ...calm, Degraded: 'True Outage' })
   })

@@ -5,7 +5,8 @@ import { sharedNatsText } from './contract.ts'
 import type { Condition, ConditionType, Observed, StreamJobStatus } from './contract.ts'
 import { childrenOf } from './decide-children.ts'
 import { desiredOf, isBlocked, isOutdated } from './decide-desired.ts'
-import { outageOf, ownCoordinator, ownRevision, troubleOf, validSpec } from './decide-facts.ts'
+import { awaitedPodTrouble, outageOf, ownCoordinator, ownRevision, troubleOf, validSpec } from './decide-facts.ts'
+import type { Trouble } from './decide-facts.ts'
 import { isSupported } from './decide-supported.ts'
 import { restoreFromProblem } from './decide-restore-from.ts'
 import { closeChoice, lostState } from './upgrade.ts'
@@ -130,7 +131,7 @@ const stepWords = {
   recovering: 'where HEAD is gets read, since status was lost',
   preparing: 'the revision is stored and tried out',
   closing: 'the running start is ended at its restore point',
-  closed: 'the restore point is known, and what ran is taken down',
+  closed: 'the restore point is known; what it permits is committed, and what ran is taken down',
   starting: 'the next start is made',
   stabilising: 'its first checkpoint is awaited',
   growing: 'workers are added',
@@ -163,9 +164,13 @@ function degradedWord(observed: Observed, status: StreamJobStatus): Word {
   if (expected && foreign.length > 0) return foreignWord(foreign)
   if (observed.refusedAct !== undefined)
     return is('ActRefused', `What is to be done is refused: ${observed.refusedAct}`)
+  const awaited = awaitedPodTrouble(observed, status)
+  if (awaited !== undefined) return troubleWord(awaited)
+  const unconfirmed = unconfirmedWord(status)
+  if (unconfirmed !== undefined) return unconfirmed
   if (!expected || status.transition?.step === 'closed') return isNot('AsExpected', 'Nothing is wrong.')
   const own = ownCoordinator(observed, status)
-  const trouble = troubleOf(observed)
+  const trouble = troubleOf(observed, status)
   // Why nobody answers says more than that nobody does.
   if (trouble !== undefined && own === undefined) return troubleWord(trouble)
   if (status.transition?.step === 'starting') return isNot('AsExpected', 'Nothing is wrong.')
@@ -184,8 +189,18 @@ function degradedWord(observed: Observed, status: StreamJobStatus): Word {
   return isNot('AsExpected', 'Nothing is wrong.')
 }
 
-function troubleWord({ who, reason, message }: NonNullable<ReturnType<typeof troubleOf>>): Word {
+function troubleWord({ who, reason, message }: Trouble): Word {
   return is(reason, `${capital(who)} does not run: ${message}`)
+}
+
+/** HEAD is closed, and what it permits could not be committed. */
+function unconfirmedWord({ transition, restorePoint }: StreamJobStatus): Word | undefined {
+  if (transition?.step !== 'closed' || transition.retry === undefined || restorePoint?.unconfirmed !== true)
+    return undefined
+  return is(
+    'CommitsUnconfirmed',
+    `The transactions that ${restorePoint.path ?? 'HEAD'} permits could not be committed: ${transition.retry.why}. Nothing else begins before they are, and it is tried again: bring back the system that they go to. If it has forgotten them and you know that they were committed: millrace admin commit --assume-committed.`,
+  )
 }
 
 function foreignWord(foreign: readonly string[]): Word {
@@ -218,6 +233,8 @@ function blockedBy(observed: Observed, status: StreamJobStatus): Word | undefine
       'NothingToRestore',
       'The job took no checkpoints: its state since the start is gone with its processes. Set spec.upgradeMode to stateless to begin from nothing, or spec.restoreFrom and restoreNonce to begin at a snapshot.',
     )
+  const unconfirmed = unconfirmedWord(status)
+  if (unconfirmed !== undefined) return unconfirmed
   const refusals = [
     ...(blocked !== undefined && isBlocked(desired, status) ? [blocked] : []),
     ...(refusedSize === undefined ? [] : [{ reason: 'RescaleRefused', message: refusedSize.message }]),
@@ -258,12 +275,17 @@ function stalledBy(observed: Observed, status: StreamJobStatus): Word | undefine
   )
     return undefined
   if (transition.held !== undefined) return undefined
-  const trouble = troubleOf(observed)
+  const trouble = troubleOf(observed, status)
+  const known = observed.refusedAct ?? missingPods(observed)
   const cause =
     trouble === undefined
-      ? `${capital(transition.kind)} makes no progress: ${observed.refusedAct ?? missingPods(observed) ?? stepWords[transition.step]}`
+      ? `${capital(transition.kind)} makes no progress: ${known ?? stepWords[transition.step]}`
       : `${trouble.reason}: ${trouble.message}`
-  return is('ProgressDeadlineExceeded', `${cause}. It is still tried; mend what is named, or change the spec.`)
+  const remedy =
+    trouble === undefined && known === undefined
+      ? "look at the job's pods and the log of the operator"
+      : 'mend what is named'
+  return is('ProgressDeadlineExceeded', `${cause}. It is still tried; ${remedy}, or change the spec.`)
 }
 
 /** Not by itself a trouble: a pod that has gone is missing too, until the next is made. */

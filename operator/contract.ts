@@ -152,7 +152,7 @@ export interface Transition {
   readonly modeOfSpec?: boolean
   /** How often the coordinator was asked and refused or failed; part of `request`. */
   readonly attempt: number
-  /** RFC 3339: not before then is it asked again, and why it failed. */
+  /** RFC 3339: not before then is it asked again, and why it failed. While HEAD is closed: its commits. */
   readonly retry?: { readonly at: string; readonly why: string }
   /** The start begins at this snapshot. */
   readonly restoreFrom?: string

@@ -11,6 +11,7 @@ import type {
   Revision,
   Settings,
   StreamJobStatus,
+  TransitionStep,
 } from './contract.ts'
 import { canonicalJson, withoutSettings } from './revision.ts'
 
@@ -76,10 +77,37 @@ export function shortPod({ pods }: Observed, purpose: PodPurpose, request: strin
   return pods.find((pod) => pod.purpose === purpose && pod.request === request)
 }
 
-/** Pods of the running job that do not run, with the kubelet's or the scheduler's reason, or that the cluster lets nobody make. */
-export function troubleOf(
-  observed: Observed,
-): { readonly who: string; readonly reason: string; readonly message: string } | undefined {
+export interface Trouble {
+  readonly who: string
+  readonly reason: string
+  readonly message: string
+}
+
+/** The short pods that a step may wait for without limit. */
+const awaitedPods: Partial<Record<TransitionStep, readonly PodPurpose[]>> = {
+  recovering: ['admin-restore-point'],
+  closing: ['admin-close', 'admin-dispose-checkpoints'],
+  closed: ['admin-commit'],
+}
+
+/** A short pod that is waited for and does not run. Of one that has ended its answer counts. */
+export function awaitedPodTrouble({ pods }: Observed, { transition }: StreamJobStatus): Trouble | undefined {
+  const purposes = transition === undefined ? undefined : awaitedPods[transition.step]
+  for (const { name, purpose, request, phase, trouble } of pods) {
+    const isAwaited = purpose !== undefined && purposes?.includes(purpose) === true && request === transition?.request
+    if (isAwaited && trouble !== undefined && phase !== 'Succeeded' && phase !== 'Failed')
+      return { who: `pod ${name}`, ...trouble }
+  }
+  return undefined
+}
+
+/**
+ * Pods that are waited for, or of the running job, and do not run, with the kubelet's or the scheduler's reason; or that the cluster lets
+ * nobody make.
+ */
+export function troubleOf(observed: Observed, status: StreamJobStatus): Trouble | undefined {
+  const awaited = awaitedPodTrouble(observed, status)
+  if (awaited !== undefined) return awaited
   for (const component of ['coordinator', 'worker'] as const)
     for (const { name, trouble } of podsOf(observed, component))
       if (trouble !== undefined) return { who: `pod ${name}`, ...trouble }

@@ -56,7 +56,7 @@ export function decideGrowing(observed: Observed, status: StreamJobStatus): Deci
   const { rollback } = validSpec(observed, status)!
   if (observed.nowMs - timeMs(transition.stepAt) <= rollback.progressDeadline)
     return wait('workers are not ready yet', 1_000)
-  const trouble = troubleOf(observed)
+  const trouble = troubleOf(observed, status)
   const cause =
     trouble === undefined ? `${ready} of ${status.workers} workers are ready` : `${trouble.reason}: ${trouble.message}`
   return refused(observed, status, cause)

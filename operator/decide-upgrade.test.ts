@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { begins, condition, deeds, events, isQuiet, reaches, running, stay, steps } from './decide-story.ts'
-import { restorePointOf } from './decide-world.ts'
+import { awayText, restorePointOf } from './decide-world.ts'
 import type { World } from './decide-world.ts'
 
 describe('an upgrade', () => {
@@ -181,6 +181,80 @@ describe('an upgrade', () => {
       return isQuiet(world) && world.status!.start === 2
     })
     expect(tried.size).toBe(2)
+  })
+
+  it('waits for commits that nobody can make, and says which and why, for as long as that is so', () => {
+    const world = running()
+    world.editCode('v2')
+    steps(world, () => world.status!.transition?.step === 'closed' || world.head!.unconfirmed)
+    world.head!.unconfirmed = true
+    world.sinkIsAway = true
+    world.run(() => condition(world, 'UpgradeBlocked').status === 'True')
+    const { path } = restorePointOf(world.head!)
+    const word = {
+      status: 'True',
+      reason: 'CommitsUnconfirmed',
+      message: `The transactions that ${path} permits could not be committed: ${awayText}. Nothing else begins before they are, and it is tried again: bring back the system that they go to. If it has forgotten them and you know that they were committed: millrace admin commit --assume-committed.`,
+    }
+    // Also while the next pod tries it.
+    for (let second = 0; second < 400; second++) {
+      stay(world, 1)
+      for (const type of ['UpgradeBlocked', 'Degraded', 'Stalled'] as const)
+        expect(condition(world, type)).toEqual(word)
+    }
+    expect(world.status!.start).toBe(1)
+    expect(deeds(world, 'took down')).toEqual([])
+    expect(events(world).filter((reason) => reason === 'CommitsUnconfirmed')).toHaveLength(1)
+    world.sinkIsAway = false
+    reaches(world, 'RUNNING', 2)
+    for (const type of ['UpgradeBlocked', 'Degraded', 'Stalled'] as const)
+      expect(condition(world, type)).toMatchObject({ status: 'False' })
+  })
+
+  it.each<[string, (world: World) => void, string]>([
+    [
+      'close HEAD',
+      (world) => {
+        world.coordinatorIsSilent = true
+        world.edit({ restartNonce: 1 })
+      },
+      'admin-close-restart-1-2-0',
+    ],
+    [
+      'commit',
+      (world) => {
+        world.head!.unconfirmed = true
+        world.commitsAreStuck = true
+        world.checkpointsStop = true
+        world.edit({ restoreNonce: 1, restoreFrom: 's3://other/savepoint-9' })
+      },
+      'admin-commit-restart-1-2-0',
+    ],
+    [
+      'read HEAD',
+      (world) => {
+        world.coordinatorIsSilent = true
+        world.status = undefined
+      },
+      'admin-restore-point-start-0-1-0',
+    ],
+  ])('and all else says why the pod that is to %s has no node', (_, change, pod) => {
+    const world = running()
+    world.shortPodsHaveNoNode = true
+    change(world)
+    stay(world, 60)
+    expect(condition(world, 'Degraded')).toEqual({
+      status: 'True',
+      reason: 'Unschedulable',
+      message: `Pod ${pod} does not run: no node has room`,
+    })
+    stay(world, 300)
+    expect(condition(world, 'Stalled').message).toContain('Unschedulable: no node has room')
+    world.shortPodsHaveNoNode = false
+    world.coordinatorIsSilent = false
+    world.checkpointsStop = false
+    world.run(() => isQuiet(world) && world.status!.phase === 'RUNNING')
+    expect(condition(world, 'Degraded')).toMatchObject({ status: 'False' })
   })
 
   it('of a restored namesake first has what was permitted committed by the code that wrote it', () => {

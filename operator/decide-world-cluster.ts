@@ -55,6 +55,8 @@ const coordinatorKey = 'Deployment/coordinator'
 export const workerKey = 'StatefulSet/worker'
 export const childKeys = [`ConfigMap/config-${START_IN_RENDERING}`, 'Service/coordinator', coordinatorKey, workerKey]
 
+export const awayText = 'the ledger at http://ledger:8080 did not answer in 30 s'
+
 /** A worker is ready in its second, and known to the coordinator a while later. */
 const registeredAfterLooks = 3
 
@@ -99,6 +101,9 @@ export class Cluster {
   clockAheadMs = 0
   /** The coordinator cannot commit; an admin pod can. */
   commitsAreStuck = false
+  /** Nobody can. */
+  sinkIsAway = false
+  shortPodsHaveNoNode = false
   checkpointing: 'on' | 'off' | undefined = 'on'
   endOfInput = false
   /** Slots that the graph needs for each of its parallelism: its slot-sharing groups. */
@@ -329,6 +334,9 @@ export class Cluster {
     if (pod.fact.component === 'coordinator' && pod.fact.phase === 'Pending' && this.coordinatorHasNoNode)
       return set({ node: undefined, trouble: { reason: 'Unschedulable', message: 'no node has room' } })
     if (pod.fact.purpose !== undefined) {
+      if (this.shortPodsHaveNoNode)
+        return set({ node: undefined, trouble: { reason: 'Unschedulable', message: 'no node has room' } })
+      set({ node: 'node-1', trouble: undefined })
       if (pod.looks < 2) return
       const output = this.outputOf(pod)
       return set(
@@ -357,6 +365,8 @@ export class Cluster {
       }
       case 'admin-commit':
         if (head === undefined) return JSON.stringify({ outcome: 'none', job: null })
+        if (this.sinkIsAway)
+          return JSON.stringify({ outcome: 'unclear', job: null, error: { code: 'MR-J60', message: awayText } })
         head.unconfirmed = false
         return this.report('done', head)
       case 'admin-restore-point':
@@ -417,7 +427,7 @@ export class Cluster {
   }
 
   commit(): void {
-    if (!this.commitsAreStuck) this.head!.unconfirmed = false
+    if (!this.commitsAreStuck && !this.sinkIsAway) this.head!.unconfirmed = false
   }
 
   /** What ready workers offer. */

@@ -11,6 +11,7 @@ import { timeText } from './status-time.ts'
 import { validate } from './validate.ts'
 
 export { restorePointOf } from './decide-world-head.ts'
+export { awayText } from './decide-world-cluster.ts'
 export type { Deed, Spec } from './decide-world-cluster.ts'
 
 export class OperatorKilled extends Error {}

@@ -7,6 +7,7 @@ import type {
   Decision,
   EventAction,
   Observed,
+  PodFact,
   StreamJobStatus,
   Transition,
 } from './contract.ts'
@@ -18,7 +19,7 @@ import { askedRestore } from './decide-restore-from.ts'
 import type { HeadEndKind } from './decide-outputs.ts'
 import { act, normal, record, wait, warning } from './decide-answers.ts'
 import { endTransition, pointAt, toNextAttempt, toNextAttemptNow, toStep, without } from './status.ts'
-import { timeMs } from './status-time.ts'
+import { timeMs, timeText } from './status-time.ts'
 import { closeChoice, lostState } from './upgrade.ts'
 import { storing } from './upgrade-prepare.ts'
 import { startOf } from './upgrade-start.ts'
@@ -234,6 +235,8 @@ export function unconfirmedAt({ path = 'HEAD' }: { readonly path?: string }, who
 
 /** The ended coordinator commits what HEAD permits; how long it is left to do so. */
 const commitMs = 30_000
+/** From the making of a pod that could not commit to that of the next, at least. */
+const commitAgainMs = 30_000
 /** How long a suspension waits for commits, whoever makes them: a job whose sink is away can be suspended too. */
 const suspendedCommitMs = 90_000
 
@@ -268,10 +271,27 @@ function committed(observed: Observed, status: StreamJobStatus): Decision | unde
   const answer = adminAnswer(pod, observed.nowMs)
   if (answer.kind === 'running') return wait('a pod commits what was permitted', 1_000)
   if (answer.kind === 'head' && !answer.head.restorePoint.unconfirmed) return settled()
-  const isOld = observed.nowMs - timeMs(pod.createdAt) > podRetryMs * 3
-  if (isOld && pod.deletingSince === undefined)
+  return notCommitted(
+    observed,
+    status,
+    pod,
+    answer.kind === 'failed' ? answer.why : 'HEAD does not show them as committed',
+  )
+}
+
+/** Why stands in status, so that it is told also while the next pod tries it; for how long is the external system's affair. */
+function notCommitted(observed: Observed, status: StreamJobStatus, pod: PodFact, why: string): Decision {
+  const { retry, ...transition } = status.transition!
+  const againMs = timeMs(pod.createdAt) + commitAgainMs
+  const at = timeText(againMs)
+  if (retry?.at !== at || retry.why !== why) {
+    const events = retry?.why === why ? [] : [unconfirmedAt(status.restorePoint!, `it is tried again: ${why}`)]
+    const next = { ...status, transition: { ...transition, retry: { at, why } } }
+    return record(observed, next, 'the commits could not be made', events)
+  }
+  if (observed.nowMs >= againMs && pod.deletingSince === undefined)
     return act('the pod is made again', { type: 'delete', of: pod, force: false })
-  return wait('the commits of the version before could not be made', podRetryMs)
+  return wait(`the commits of the version before could not be made: ${why}`, podRetryMs)
 }
 
 /** undefined: nothing of it runs any more. A stuck pod is taken away by whoever looks at stuck pods. */

@@ -189,7 +189,7 @@ function overdue(observed: Observed, status: StreamJobStatus, what: string): Dec
   const { progressAt, held } = status.transition!
   const sinceMs = observed.nowMs - timeMs(progressAt)
   if (held !== undefined || sinceMs <= validSpec(observed, status)!.rollback.progressDeadline) return undefined
-  const trouble = troubleOf(observed)
+  const trouble = troubleOf(observed, status)
   const refused = observed.refusedAct
   const cause = trouble === undefined ? refused : `${trouble.who}: ${trouble.reason}: ${trouble.message}`
   return rolledBack(observed, status, cause === undefined ? what : `${what}: ${cause}`)
