@@ -63,7 +63,7 @@ function readyWord(observed: Observed, status: StreamJobStatus): Word {
   if (ended === 'FAILED')
     return isNot(
       'Failed',
-      `The job failed: ${failure ?? 'no reason was given'}. Mend what it names, then change the spec or raise spec.restartNonce.`,
+      `The job failed: ${failure ?? 'no reason was given'}. Mend what it names, then raise spec.restartNonce; another program (code, image, args) starts it again too.`,
     )
   if (ended === 'FINISHED') return isNot('Finished', 'The job has read all of its input and finished.')
   if (ended === 'SUSPENDED') return isNot('Suspended', 'The job is suspended. Set spec.state to running to go on.')

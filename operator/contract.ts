@@ -205,7 +205,7 @@ export interface StreamJobStatus {
   readonly rollbackPoint?: RecordedRestorePoint
   readonly rollbackParallelism?: number
   readonly transition?: Transition
-  /** A spec that is not tried again until it changes or restartNonce does. `key`: of revision.ts. */
+  /** A spec that is not tried again until what its `key` is made of changes (revision.ts). */
   readonly blocked?: { readonly key: string; readonly reason: string; readonly message: string }
   /** A parallelism that could not be had: it is not tried again until another is asked for. The job runs on. */
   readonly refusedSize?: { readonly parallelism: number; readonly message: string }

@@ -2,7 +2,7 @@
 
 import type { EffectiveSpec, Observed, Revision, StreamJobStatus } from './contract.ts'
 import { ownRevision, revisionNamed, validSpec } from './decide-facts.ts'
-import { attemptKey, revisionHash, revisionName, revisionOf, specHash } from './revision.ts'
+import { attemptKey, revisionHash, revisionName, revisionOf, rolledBackKey, specHash } from './revision.ts'
 import type { CodeName } from './revision.ts'
 
 export type Desired =
@@ -10,7 +10,7 @@ export type Desired =
       readonly kind: 'known'
       readonly spec: EffectiveSpec
       readonly hash: string
-      /** Of this attempt: what was refused under it is not tried again. */
+      /** Of this attempt: what the preflight refused under it is not tried again. */
       readonly key: string
       /** The one to run: one that is stored, or the next. */
       readonly revision: Revision
@@ -61,9 +61,9 @@ export function isBlocked(desired: Desired, status: StreamJobStatus): boolean {
   return desired.kind === 'known' && isRefused(status, desired.hash, desired.spec)
 }
 
-/** Whether this very attempt was refused or rolled back. */
+/** Whether this very attempt was refused or rolled back; operators of before wrote the key of a refused one for both. */
 function isRefused({ blocked }: StreamJobStatus, hash: string, spec: EffectiveSpec): boolean {
-  return blocked?.key === attemptKey(hash, spec)
+  return blocked !== undefined && [attemptKey(hash, spec), rolledBackKey(hash, spec)].includes(blocked.key)
 }
 
 /**

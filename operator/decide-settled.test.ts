@@ -3,7 +3,7 @@ import { begins, condition, deeds, events, isQuiet, program, reaches, running, s
 import { restorePointOf } from './decide-world.ts'
 
 describe('a job that ends', () => {
-  it('finished stays so, whatever is killed, until its spec changes', () => {
+  it('finished stays so, whatever is killed, until what runs changes', () => {
     const world = running({ parallelism: 2 })
     world.endOfInput = true
     reaches(world, 'FINISHED', 1)
@@ -38,16 +38,19 @@ describe('a job that ends', () => {
     expect(failed.job!.deletingSince).toBeUndefined()
   })
 
-  it('failed stays so until restartNonce or its spec changes, and begins where HEAD says', () => {
+  it('failed stays so until restartNonce or what runs changes, and begins where HEAD says', () => {
     const world = running({ upgradeMode: 'savepoint' })
     world.jobFails = true
     reaches(world, 'FAILED', 1)
     expect(condition(world, 'Ready')).toEqual({
       status: 'False',
       reason: 'Failed',
-      message: 'The job failed: user code threw. Mend what it names, then change the spec or raise spec.restartNonce.',
+      message:
+        'The job failed: user code threw. Mend what it names, then raise spec.restartNonce; another program (code, image, args) starts it again too.',
     })
     world.jobFails = false
+    // Each holds for the next start, and begins none.
+    world.edit({ parallelism: 2, restoreFrom: 's3://other/savepoint-9', allowNonRestoredState: true })
     stay(world, 60)
     expect(world.status!.start).toBe(1)
     const point = restorePointOf(world.head!).path!

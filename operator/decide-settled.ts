@@ -151,7 +151,7 @@ export function changeOf(observed: Observed, status: StreamJobStatus, spec: Effe
     if (ended === 'FINISHED') {
       const event = warning(
         'RestartIgnored',
-        'The job has finished, and stays so: change its spec, or make a new StreamJob.',
+        'The job has finished, and stays so: change its program (code, image, args), or make a new StreamJob.',
       )
       return record(observed, base, 'a finished job stays finished', [event])
     }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { readDocument } from '../crds/problems.ts'
 import { streamJob } from '../crds/stream-job.ts'
-import { attemptKey, canonicalJson, codeHash, revisionHash, revisionOf, specHash } from './revision.ts'
+import { attemptKey, canonicalJson, codeHash, revisionHash, revisionOf, rolledBackKey, specHash } from './revision.ts'
 import { childName, childNameMax } from './revision-names.ts'
 
 const program = { module: { configMap: { name: 'code', key: 'job.ts' } } }
@@ -101,6 +101,21 @@ describe('a revision', () => {
     expect(codeHash({ a: '1' })).not.toBe(codeHash({ b: '1' }))
     expect(codeHash({ a: '12' })).not.toBe(codeHash({ a: '1', 2: '' }))
     expect(revisionHash({ specHash: 'a', code: undefined })).not.toBe(revisionHash({ specHash: 'b', code: undefined }))
+  })
+})
+
+describe('a spec that was rolled back', () => {
+  it('is another attempt when what runs is another, or a restart is asked for; not when only settings change, as that took the job down', () => {
+    const first = rolledBackKey('h', specOf())
+    for (const settings of [{ upgradeMode: 'stateless' }, { allowNonRestoredState: true }, { restoreFrom: 's3://b/a' }])
+      expect(rolledBackKey('h', specOf(settings))).toBe(first)
+    const others = [
+      rolledBackKey('h', specOf({ restartNonce: 1 })),
+      rolledBackKey('h', specOf({ restoreNonce: 1, restoreFrom: 's3://b/a' })),
+      rolledBackKey('other', specOf()),
+    ]
+    expect(new Set([first, ...others]).size).toBe(4)
+    expect(attemptKey('h', specOf())).not.toBe(first)
   })
 })
 

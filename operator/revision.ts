@@ -77,12 +77,18 @@ export function revisionName(job: { readonly name: string; readonly uid: string 
   return childName(job, `r${number}`)
 }
 
-/** A spec that was refused or rolled back is tried again when any of this changes. */
+/** A spec that the preflight refused is tried again when any of this changes: it decides what state there is to fit, and a try costs nothing. */
 export function attemptKey(hash: string, spec: EffectiveSpec): string {
   const { upgradeMode, allowNonRestoredState, restartNonce = null, restoreNonce = null, restoreFrom = null } = spec
   return sha256(
     canonicalJson([hash, upgradeMode, allowNonRestoredState, restartNonce, restoreNonce, restoreFrom]),
   ).slice(0, 16)
+}
+
+/** One that was rolled back is tried again when this changes: a try takes the job down, so a setting that is tidied up is none. */
+export function rolledBackKey(hash: string, spec: EffectiveSpec): string {
+  const { restartNonce = null, restoreNonce = null } = spec
+  return sha256(canonicalJson([hash, restartNonce, restoreNonce])).slice(0, 16)
 }
 
 /** Equal values give equal texts, whatever the order of their fields; fields that are undefined are not there. */

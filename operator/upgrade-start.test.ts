@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
+import { desiredOf } from './decide-desired.ts'
 import { begins, condition, deeds, program, reaches, running, stay, steps } from './decide-story.ts'
 import { restorePointOf } from './decide-world.ts'
 import type { Spec } from './decide-world.ts'
+import { attemptKey } from './revision.ts'
 
 describe('an upgrade that is not stable', () => {
   const short = { rollback: { progressDeadline: '20s' } }
@@ -23,6 +25,34 @@ describe('an upgrade that is not stable', () => {
     world.edit({ program: { ...program, image: 'good:1' } })
     reaches(world, 'RUNNING', 4)
     expect(condition(world, 'Degraded')).toMatchObject({ status: 'False' })
+  })
+
+  it.each<Spec>([
+    { upgradeMode: 'last-state' },
+    { allowNonRestoredState: true },
+    { restoreFrom: 's3://other/savepoint-9' },
+  ])('is not tried again for a setting that changes nothing now: %j', (settings) => {
+    const world = running({ ...short, upgradeMode: 'savepoint' })
+    world.edit({ program: { ...program, args: { crash: true } } })
+    reaches(world, 'RUNNING', 3)
+    world.edit(settings)
+    stay(world, 30)
+    expect(world.status).toMatchObject({ start: 3, phase: 'RUNNING' })
+    expect(condition(world, 'UpgradeBlocked')).toMatchObject({ status: 'True', reason: 'RolledBack' })
+  })
+
+  it('stays refused with a status of an operator whose key held those settings too', () => {
+    const world = running(short)
+    world.edit({ program: { ...program, args: { crash: true } } })
+    reaches(world, 'RUNNING', 3)
+    const desired = desiredOf(world.observe())
+    if (desired.kind !== 'known') throw new Error(desired.message)
+    world.status = {
+      ...world.status!,
+      blocked: { ...world.status!.blocked!, key: attemptKey(desired.hash, desired.spec) },
+    }
+    stay(world, 30)
+    expect(world.status).toMatchObject({ start: 3, phase: 'RUNNING' })
   })
 
   it('is tried again by restartNonce', () => {
@@ -50,7 +80,7 @@ describe('an upgrade that is not stable', () => {
   ]
   const late = (spec: Spec, step: 'closed' | 'starting') => {
     const world = running({ ...short, upgradeMode: 'last-state' })
-    steps(world, () => world.head!.unconfirmed === false)
+    steps(world, () => !world.head!.unconfirmed)
     world.coordinatorHasNoNode = true
     world.checkpointsStop = true
     world.edit(spec)

@@ -18,7 +18,7 @@ import {
 import { act, normal, record, wait, warning } from './decide-answers.ts'
 import { beginTransition, endTransition, toStep, without } from './status.ts'
 import { timeMs, timeText } from './status-time.ts'
-import { attemptKey } from './revision.ts'
+import { rolledBackKey } from './revision.ts'
 
 /** The status in which the next start begins. HEAD chooses where, unless something else was asked for. */
 export function startOf(observed: Observed, status: StreamJobStatus): StreamJobStatus {
@@ -223,9 +223,9 @@ function rolledBack(observed: Observed, status: StreamJobStatus, why: string): D
   if (ownCoordinator(observed, status)?.completedInStart === true) return undefined
   const desired = desiredOf(observed)
   const refused = ownRevision(observed, status)
-  const key = refused === undefined ? undefined : attemptKey(refused.hash, spec)
+  const key = refused === undefined ? undefined : rolledBackKey(refused.hash, spec)
   // An edit meanwhile is another attempt, which the next look begins.
-  const isCurrent = desired.kind !== 'known' || desired.key === key
+  const isCurrent = desired.kind !== 'known' || rolledBackKey(desired.hash, desired.spec) === key
   const { begin } = status
   const where = begin?.asked === true ? `; spec.restoreNonce, to try it from ${begin.from}` : ''
   const message = `Revision ${revision} was not stable: ${why}. The job is back at ${stableRevision}. Mend the spec, or raise spec.restartNonce to try it again${where}.`
