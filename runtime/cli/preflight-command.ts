@@ -93,7 +93,11 @@ function textOf({ answer, reasons, slotsNeeded, parallelism, against }: Prefligh
         ? 'No: the job cannot begin.'
         : 'It could not be found out.',
     ...reasons.map(({ message }) => message),
-    ...(against === null ? [] : [`Held against ${against.kind} ${against.id}, ${against.path}.`]),
+    ...(against === null
+      ? answer === 'yes'
+        ? ['It begins from the beginning: there is no restore point.']
+        : []
+      : [`Held against ${against.kind} ${against.id}, ${against.path}.`]),
     ...(parallelism === null || slotsNeeded === null
       ? []
       : [`Parallelism ${parallelism}, ${counted(slotsNeeded, 'slot', 'slots')}.`]),

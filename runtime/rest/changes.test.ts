@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { requestId, start } from '../base/ids.ts'
-import { cancel, close, rescale } from '../storage/head.ts'
+import { cancel, close, failSavepoint, requestSavepoint, rescale } from '../storage/head.ts'
 import { settlePromises } from '../testkit/manual-clock.ts'
 import { TestJob, checkpointRef } from './test-job.ts'
 import { closeServed, serve } from './harness.ts'
@@ -112,7 +112,8 @@ describe('a rescale', () => {
     await before.call('/v1/rescale', { body: { parallelism: 4, ...own('waits') } })
     const request = requestId('done')
     const completed = { manifest: checkpointRef(5), retainedMax: 3, commitsPending: false }
-    before.job.head = rescale(before.job.head, { request, parallelism: 4, ...completed })
+    const standing = requestSavepoint(before.job.head, { request, mode: 'rescale', parallelism: 4 })
+    before.job.head = rescale(standing, { request, parallelism: 4, ...completed })
     const job = new TestJob()
     job.head = before.job.head
     const { call } = await serveIdentified(job)
@@ -120,7 +121,19 @@ describe('a rescale', () => {
     expect(await ask('waits')).toEqual({ status: 202, body: { request: 'waits', state: 'pending' } })
     expect(await ask('done')).toMatchObject({ status: 200, body: { state: 'completed', checkpoint: { id: 5 } } })
     expect(await call('/v1/savepoints', { body: own('done') })).toMatchObject({ status: 409 })
-    expect(await call('/v1/rescale', { body: { parallelism: 3, ...own('waits') } })).toMatchObject({ status: 409 })
+    for (const id of ['waits', 'done'])
+      expect(await call('/v1/rescale', { body: { parallelism: 3, ...own(id) } })).toMatchObject({ status: 409 })
+    expect(job.asked).toEqual([])
+  })
+
+  it('has its answer in its own start alone: in the next one its id is told to have been used', async () => {
+    const job = new TestJob()
+    const failed = requestSavepoint(job.head, { request: requestId('nightly'), mode: 'savepoint' })
+    job.head = { ...failSavepoint(failed, { request: requestId('nightly'), detail: 'expired' }), start: start(2) }
+    const { call } = await serveIdentified(job)
+    const { status, body } = await call('/v1/savepoints', { body: { ...own('nightly'), start: 2 } })
+    expect({ status, code: body['code'] }).toEqual({ status: 409, code: 'MR-H05' })
+    expect(body['message']).toContain('nightly was to take a savepoint in start 1.')
     expect(job.asked).toEqual([])
   })
 

@@ -3,7 +3,7 @@
 
 import { MillraceError } from '../base/errors.ts'
 import type { RequestId } from '../base/ids.ts'
-import type { Head, ManifestRef, SavepointResult } from '../storage/head-contract.ts'
+import type { Head, ManifestRef, SavepointRequest, SavepointResult } from '../storage/head-contract.ts'
 import type { ControlledJob } from './controlled-job.ts'
 import { restError } from './errors.ts'
 import type { JobHistory } from './job-history.ts'
@@ -94,14 +94,11 @@ export class SavepointRequests {
       throw restError('MR-H05', `${request} was to ${before}.`)
     }
     const standing = head.savepointRequests.find((entry) => entry.request === request)
-    const before = this.purposeOf(request) ?? (standing && purposeOf(wishOf(standing)))
+    const result = resultIn(head, request)
+    const before = this.purposeOf(request) ?? (standing && purposeOf(wishOf(standing))) ?? (result && purposeIn(result))
     if (before !== undefined && before !== purposeOf(wish)) refuse(before)
-    const manifest = resultIn(head, request)?.manifest
-    if (manifest === undefined || before !== undefined) return
-    // What HEAD still tells of an answered one: a rescale has a checkpoint, a stop its end.
-    const isRescale = manifest.kind === 'checkpoint'
-    if (isRescale !== (wish.mode === 'rescale')) refuse(isRescale ? 'rescale the job' : purposes.savepoint)
-    if (!isRescale && wish.mode !== 'savepoint' && head.end.kind === 'none') refuse(purposes.savepoint)
+    if (result?.start !== undefined && result.start !== head.start)
+      refuse(`${before ?? 'take a snapshot'} in start ${result.start}`)
   }
 
   #remember(request: RequestId, wish: Wish): void {
@@ -149,8 +146,13 @@ export function purposeOf(wish: Wish): string {
   return wish.mode === 'rescale' ? `rescale the job to ${wish.parallelism}` : purposes[wish.mode]
 }
 
-function wishOf({ mode, parallelism }: Head['savepointRequests'][number]): Wish {
+function wishOf({ mode, parallelism }: Pick<SavepointRequest, 'mode' | 'parallelism'>): Wish {
   return mode === 'rescale' ? { mode, parallelism: parallelism ?? 0 } : { mode }
+}
+
+/** undefined: HEAD does not tell. */
+function purposeIn({ mode, parallelism }: SavepointResult): string | undefined {
+  return mode && purposeOf(wishOf({ mode, ...(parallelism !== undefined && { parallelism }) }))
 }
 
 function resultIn(head: Head, request: RequestId): SavepointResult | undefined {

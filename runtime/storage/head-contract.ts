@@ -50,6 +50,11 @@ export interface SavepointResult {
   readonly outcome: 'completed' | 'failed'
   readonly manifest?: ManifestRef
   readonly detail: string
+  /** What it was asked for, and in which start: another use of its name is no repetition. undefined: written by a version that did not tell. */
+  readonly start?: Start
+  readonly mode?: SavepointRequest['mode']
+  /** Of a rescale. */
+  readonly parallelism?: number
 }
 
 export interface Head {

@@ -131,6 +131,9 @@ const headSchema = z.looseObject({
       outcome: z.enum(['completed', 'failed']),
       manifest: manifestSchema.optional(),
       detail: z.string(),
+      start: z.int().min(1).optional(),
+      mode: z.enum(['savepoint', 'stop', 'drain', 'rescale']).optional(),
+      parallelism: z.int().min(1).optional(),
     }),
   ),
 })

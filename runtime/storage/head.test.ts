@@ -316,7 +316,9 @@ describe('savepoints', () => {
     expect(requestSavepoint(asked, { request, mode: 'savepoint' })).toBe(asked)
     const done = completeSavepoint(asked, { request, manifest: savepoint(6) })
     expect(done.savepointRequests).toEqual([])
-    expect(done.savepointResults).toEqual([{ request, outcome: 'completed', manifest: savepoint(6), detail: '' }])
+    expect(done.savepointResults).toEqual([
+      { request, outcome: 'completed', manifest: savepoint(6), detail: '', start: 1, mode: 'savepoint' },
+    ])
     expect(completeSavepoint(done, { request, manifest: savepoint(7) })).toBe(done)
     expect(failSavepoint(done, { request, detail: 'late' })).toBe(done)
     expect(requestSavepoint(done, { request, mode: 'savepoint' })).toBe(done)
@@ -332,7 +334,7 @@ describe('savepoints', () => {
 
   it('that fail are answered with the reason', () => {
     expect(failSavepoint(asked, { request, detail: 'expired' }).savepointResults).toEqual([
-      { request, outcome: 'failed', detail: 'expired' },
+      { request, outcome: 'failed', detail: 'expired', start: 1, mode: 'savepoint' },
     ])
   })
 
@@ -454,6 +456,22 @@ describe('the checkpoints of a cancelled job', () => {
     const head = discardCancelled(cancel(stopped, { deleted: true }))
     expect([idsOf(head.retained), idsOf(head.discarding)]).toEqual([[], [3]])
     expect(restorePointOf(head)).toEqual({ kind: 'manifest', manifest: savepoint(6) })
+  })
+
+  it('leave the savepoint that its start began from, and that no checkpoint of its own came after', () => {
+    const stopped = stop(withCheckpoints(3), { request: requestId('r'), manifest: savepoint(6), commitsPending: false })
+    const begun = beginStart(stopped, {
+      start: start(2),
+      restoredFrom: { kind: 'manifest', manifest: savepoint(6) },
+      commitsPending: false,
+      parallelism: 1,
+      maxParallelism: 128,
+    })
+    const head = discardCancelled(cancel(begun, { deleted: false }))
+    expect([idsOf(head.retained), idsOf(head.discarding)]).toEqual([[], [3]])
+    expect(restorePointOf(head)).toEqual({ kind: 'manifest', manifest: savepoint(6) })
+    const later = discardCancelled(cancel(complete(begun, manifest(9, { start: start(2) })), { deleted: false }))
+    expect(restorePointOf(later)).toEqual({ kind: 'empty' })
   })
 
   it('are kept where they are pinned for a reason of its own; the pin of the restore point is none', () => {

@@ -102,10 +102,11 @@ export function beginStart(head: Head, begin: BeginStart): Head {
     savepointRequests: [],
     savepointResults: lastResults([
       ...head.savepointResults,
-      ...head.savepointRequests.map((request): SavepointResult => ({
-        request: request.request,
+      ...head.savepointRequests.map((asked): SavepointResult => ({
+        ...asked,
         outcome: 'failed',
         detail: `start ${begin.start} of the job began`,
+        start: head.start,
       })),
     ]),
   }
@@ -288,16 +289,17 @@ export function cancel(head: Head, { deleted: isDeleted }: { readonly deleted: b
 }
 
 /**
- * `onCancellation: 'delete'`: the checkpoints of a cancelled job may be deleted, and with them goes every restore point but the savepoint that
- * it was stopped with. Left are savepoints, which are the user's, and what is pinned or not yet committed. Nothing changes for any other end.
+ * `onCancellation: 'delete'`: the checkpoints of a cancelled job may be deleted, and with them goes a restore point that is one. Left are
+ * savepoints, which are the user's, and what is pinned or not yet committed. Nothing changes for any other end.
  */
 export function discardCancelled(head: Head): Head {
   if (head.end.kind !== 'cancelled' || head.unconfirmed !== undefined) return head
   const pins = head.pins.filter((pin) => pin.reason !== 'restore point')
   const pinned = new Set(pins.map((pin) => pin.manifest.path))
+  const point = restorePointOf(head)
   return {
     ...head,
-    restoredFrom: { kind: 'empty' },
+    restoredFrom: point.kind === 'manifest' && point.manifest.kind === 'savepoint' ? point : { kind: 'empty' },
     retained: head.retained.filter((manifest) => pinned.has(manifest.path)),
     discarding: [...head.discarding, ...head.retained.filter((manifest) => !pinned.has(manifest.path))],
     pins,
@@ -330,13 +332,12 @@ export function restorePointOf(head: Head): RestorePoint {
 }
 
 /**
- * The restore point, if it must stay where it is. The savepoint of a job that was cancelled after its stop is the user's to take away: a start
- * that would begin there fails then, and begins nowhere else.
+ * The restore point, if it must stay where it is. A savepoint of a cancelled job is the user's to take away: a start that would begin there
+ * fails then, and begins nowhere else.
  */
 export function requiredRestorePoint(head: Head): ManifestRef | undefined {
-  return head.end.kind === 'cancelled' && head.end.savepoint !== undefined
-    ? undefined
-    : manifestOf(restorePointOf(head))
+  const point = manifestOf(restorePointOf(head))
+  return head.end.kind === 'cancelled' && point?.kind === 'savepoint' ? undefined : point
 }
 
 /** Whether retention must leave it: pinned, the restore point, or with commits to be confirmed. */
@@ -396,11 +397,12 @@ function isAnswered(head: Head, request: RequestId): boolean {
   return head.savepointResults.some((result) => result.request === request)
 }
 
-function answered(head: Head, result: SavepointResult): Head {
+function answered(head: Head, answer: Pick<SavepointResult, 'request' | 'outcome' | 'manifest' | 'detail'>): Head {
+  const asked = head.savepointRequests.find((other) => other.request === answer.request)
   return {
     ...head,
-    savepointRequests: head.savepointRequests.filter((other) => other.request !== result.request),
-    savepointResults: lastResults([...head.savepointResults, result]),
+    savepointRequests: head.savepointRequests.filter((other) => other !== asked),
+    savepointResults: lastResults([...head.savepointResults, { ...asked, ...answer, start: head.start }]),
   }
 }
 
