@@ -22,20 +22,20 @@ export function keyGroupOf(key: Key, maxParallelism: number): KeyGroup {
   return groupOfHash(keyHash(key), maxParallelism)
 }
 
-/** Of keyHash's answer, signed or unsigned. */
+/** Of keyHash's answer. */
 export function groupOfHash(hash: number, maxParallelism: number): KeyGroup {
   // Told that both are unsigned integers, the engine divides integers; else floats, which took half of all that setting a key takes.
   return keyGroup((hash >>> 0) % (maxParallelism >>> 0))
 }
 
-/** murmur3 of the key's bytes, an unsigned 32-bit integer. */
+/** murmur3 of the key's bytes, as a signed 32-bit integer: those the engine keeps without allocation. */
 export function keyHash(key: Key): number {
   // Numbers and short ASCII strings, nearly all keys, are hashed without writing their bytes: 2 to 3 times faster.
   if (typeof key === 'number') {
     if (!Number.isNaN(key)) return numberHash(key)
   } else if (typeof key === 'string' && key.length >= 2 && key.length <= SHORT_TEXT_MAX) {
     const hash = asciiHash(key)
-    if (hash >= 0) return hash
+    if (hash !== undefined) return hash
   }
   keyBytes.position = 0
   encodeKey(key, keyBytes)
@@ -61,7 +61,7 @@ export function subtaskOfKeyGroup(group: KeyGroup, parallelism: number, maxParal
   return subtaskIndex(Math.floor((group * parallelism) / maxParallelism))
 }
 
-/** murmur3 x86 32 bit of bytes[from, to), as an unsigned integer. */
+/** murmur3 x86 32 bit of bytes[from, to), as a signed integer. */
 export function murmur3(bytes: Uint8Array, from: number, to: number, seed = 0): number {
   const length = to - from
   const blocksEnd = from + (length & ~3)
@@ -83,8 +83,8 @@ function numberHash(key: number): number {
   return finish(hash ^ mixBlock(high >>> 24), 9)
 }
 
-/** The bytes are the tag 4, the length and the characters. -1 when one of them is not ASCII. Two characters or more. */
-function asciiHash(text: string): number {
+/** The bytes are the tag 4, the length and the characters. undefined when one of them is not ASCII. Two characters or more. */
+function asciiHash(text: string): number | undefined {
   const length = text.length
   let first = text.charCodeAt(0)
   let second = text.charCodeAt(1)
@@ -105,7 +105,7 @@ function asciiHash(text: string): number {
     all |= code
     tail = (tail << 8) | code
   }
-  return all > 127 ? -1 : finish(hash ^ mixBlock(tail), length + 2)
+  return all > 127 ? undefined : finish(hash ^ mixBlock(tail), length + 2)
 }
 
 function addBlock(hash: number, block: number): number {
@@ -123,7 +123,7 @@ function finish(hash: number, byteCount: number): number {
   let mixed = hash ^ byteCount
   mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b)
   mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35)
-  return (mixed ^ (mixed >>> 16)) >>> 0
+  return mixed ^ (mixed >>> 16)
 }
 
 function assertParallelism(parallelism: number, maxParallelism: number): void {

@@ -85,8 +85,7 @@ class HeapKeyedState implements KeyedStateBackend {
         `operator '${this.options.uid}': a key of group ${group + this.first} came to the range ${this.first} to ${this.last}`,
       )
     }
-    // Signed, it is a small integer to the engine, which keeps those without allocation.
-    this.cursor.moveTo(key, mapKey, hash | 0, group)
+    this.cursor.moveTo(key, mapKey, hash, group)
   }
 
   announce(values: readonly unknown[], from: number, keyOf: (value: unknown) => Key): number {

@@ -16,7 +16,7 @@ export class Cursor {
   mapKey: MapKey = ''
   /** Index within the backend's range; -1 before the first key. */
   group = -1
-  /** keyHash of the key, as a signed integer. */
+  /** keyHash of the key. */
   hash = 0
   /** Changes with each move, so that a table knows whether what it found last is still the current key's. */
   version = 0
