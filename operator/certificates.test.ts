@@ -71,6 +71,19 @@ describe('a renewal', () => {
     expect(third.authority).not.toContain(first.authority.trim())
   })
 
+  it('names addresses as addresses, which hosts are not checked against', async () => {
+    const names = ['flights-coordinator', 'localhost', '127.0.0.1', '::1']
+    const held = await fresh(nowMs, names)
+    const certificate = new X509Certificate(held.certificate)
+    for (const address of ['127.0.0.1', '::1']) expect(certificate.checkIP(address)).toBe(address)
+    expect(certificate.subjectAltName).not.toContain('DNS:127.0.0.1')
+    expect(renewal(held, nowMs, names)).toEqual({ renew: 'nothing' })
+    expect(renewal(await fresh(), nowMs, [...hosts, '::1'])).toEqual({
+      renew: 'certificate',
+      why: 'it is not for ::1',
+    })
+  })
+
   it('names a host that is longer than a common name may be', async () => {
     const long = `${'a'.repeat(60)}.${'b'.repeat(60)}.svc`
     const held = await fresh(nowMs, [long])
@@ -80,14 +93,14 @@ describe('a renewal', () => {
 })
 
 it('a client that trusts the authority is let in by the names of the certificate, and by no other', async () => {
-  const held = await fresh(Date.now())
+  const held = await fresh(Date.now(), [...hosts, '127.0.0.1'])
   const stranger = await newAuthority('stranger', Date.now())
   const server = createServer({ cert: held.certificate, key: held.certificateKey }, (socket) => socket.end())
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
-  const meet = async (ca: string, servername: string): Promise<string> => {
-    const socket = connect({ host: '127.0.0.1', port, ca, servername })
+  const meet = async (ca: string, servername?: string): Promise<string> => {
+    const socket = connect({ host: '127.0.0.1', port, ca, ...(servername !== undefined && { servername }) })
     try {
       await once(socket, 'secureConnect')
       return 'in'
@@ -99,8 +112,9 @@ it('a client that trusts the authority is let in by the names of the certificate
   }
   try {
     for (const host of hosts) expect(await meet(held.authority, host)).toBe('in')
+    expect(await meet(held.authority)).toBe('in')
     expect(await meet(held.authority, 'another.svc')).toBe('ERR_TLS_CERT_ALTNAME_INVALID')
-    expect(await meet(stranger.certificate, hosts[0]!)).toMatch(/UNABLE_TO_VERIFY|SELF_SIGNED|UNABLE_TO_GET/)
+    expect(await meet(stranger.certificate, hosts[0])).toMatch(/UNABLE_TO_VERIFY|SELF_SIGNED|UNABLE_TO_GET/)
   } finally {
     server.close()
   }

@@ -4,6 +4,7 @@
 import './certificates-reflect.ts'
 import { Buffer } from 'node:buffer'
 import { createPrivateKey, webcrypto, X509Certificate } from 'node:crypto'
+import { isIP } from 'node:net'
 import * as x509 from '@peculiar/x509'
 import { invariant } from '../runtime/base/errors.ts'
 
@@ -46,7 +47,7 @@ export async function newAuthority(name: string, nowMs: number): Promise<KeyAndC
   return { certificate: certificate.toString('pem'), key: await pemOf(keys.privateKey) }
 }
 
-/** A server's certificate for these host names; the first is its common name where it has room. */
+/** A server's certificate for these host names and addresses; the first is its common name where it has room. */
 export async function issueCertificate(
   authority: KeyAndCertificate,
   { hosts, nowMs }: { readonly hosts: readonly string[]; readonly nowMs: number },
@@ -69,7 +70,9 @@ export async function issueCertificate(
         new x509.BasicConstraintsExtension(false, undefined, true),
         new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
         new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
-        new x509.SubjectAlternativeNameExtension(hosts.map((value) => ({ type: 'dns', value }))),
+        new x509.SubjectAlternativeNameExtension(
+          hosts.map((value) => ({ type: isIP(value) === 0 ? 'dns' : 'ip', value })),
+        ),
         await x509.AuthorityKeyIdentifierExtension.create(signer, false, webcrypto),
       ],
     },
@@ -105,8 +108,12 @@ export function renewalOf(
   if (!certificate.checkIssued(authority) || !certificate.verify(authority.publicKey))
     return { renew: 'certificate', why: 'it is of another authority' }
   if (endsWithin(certificate, nowMs, certificateLeftDays)) return { renew: 'certificate', why: 'it ends soon' }
-  const missing = hosts.find((host) => certificate.checkHost(host) === undefined)
+  const missing = hosts.find((host) => !isFor(certificate, host))
   return missing === undefined ? { renew: 'nothing' } : { renew: 'certificate', why: `it is not for ${missing}` }
+}
+
+function isFor(certificate: X509Certificate, host: string): boolean {
+  return (isIP(host) === 0 ? certificate.checkHost(host) : certificate.checkIP(host)) !== undefined
 }
 
 interface CertificateWords {

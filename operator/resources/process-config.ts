@@ -111,11 +111,14 @@ export function coordinatorHost(job: OwnerJob): string {
   return `${coordinatorName(job)}.${job.namespace}.svc`
 }
 
-/** All names that the coordinator's certificate is for. */
+/**
+ * All names that the coordinator's certificate is for. Of one's own machine, too: there a person meets it by `kubectl port-forward`. It
+ * proves that to holders of the job's own authority alone, and to them nobody else.
+ */
 export function coordinatorHosts(job: OwnerJob): readonly string[] {
   const host = coordinatorHost(job)
   const name = coordinatorName(job)
-  return [host, `${host}.cluster.local`, `${name}.${job.namespace}`, name]
+  return [host, `${host}.cluster.local`, `${name}.${job.namespace}`, name, 'localhost', '127.0.0.1', '::1']
 }
 
 function s3Config({ storage }: EffectiveSpec): Readonly<Record<string, unknown>> {

@@ -194,6 +194,8 @@ describe('process.json', () => {
     const host = `${coordinatorName(job)}.analytics.svc`
     expect(config.coordinator).toMatchObject({ restAddress: `${host}:8081`, workersAddress: `${host}:8082` })
     expect(coordinatorHosts(job)).toContain(host)
+    // By kubectl port-forward.
+    expect(coordinatorHosts(job)).toEqual(expect.arrayContaining(['localhost', '127.0.0.1', '::1']))
   })
 
   it('leaves to the job what the spec leaves out', () => {

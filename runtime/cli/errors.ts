@@ -127,7 +127,7 @@ export const commandErrors = {
     who: 'user',
     retry: true,
     remedy:
-      'See whether it runs and is reached from here, and that --ca names the CA of its certificate; ask again: the same --request is the same request. It ends with its job: then HEAD says how (millrace status --config, millrace admin restore-point).',
+      'See whether it runs and is reached from here, that --ca names the CA of its certificate, and --address a host that the certificate is for; ask again: the same --request is the same request. It ends with its job: then HEAD says how (millrace status --config, millrace admin restore-point).',
   },
   'MR-L38': {
     meaning: 'The job has ended, and its coordinator with it.',

@@ -86,7 +86,20 @@ function failureOf(error: unknown): HttpAnswer {
   if (code === 'ECONNREFUSED') return { kind: 'nobody', why: code, mayPass: true }
   if (name === 'AbortError' || name === 'TimeoutError')
     return { kind: 'silent', why: 'no answer in time', mayPass: true }
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID')
+    return { kind: 'silent', why: `${otherNames(error as OtherNamesError)} (${code})`, mayPass: false }
   return { kind: 'silent', why: code ?? message, mayPass: passing.has(code) }
+}
+
+/** As Node makes it: what was dialled, and the certificate that was shown. */
+interface OtherNamesError {
+  readonly host: string
+  readonly cert: { readonly subjectaltname?: string }
+}
+
+function otherNames({ host, cert }: OtherNamesError): string {
+  const names = (cert.subjectaltname ?? '').split(', ').map((name) => name.replace(/^(DNS|IP Address):/, ''))
+  return `its certificate is not for ${host}, only for ${names.join(', ')}`
 }
 
 function jsonOf(text: string): unknown {

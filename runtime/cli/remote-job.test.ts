@@ -276,6 +276,17 @@ describe('a job behind an address', () => {
     expect(await give('list', '--wait', '1', ...asOwner(address.replace('https', 'http')))).toMatch(/^MR-L37 /)
   })
 
+  it('whose certificate is for other names is an error that says for which', async () => {
+    const authority = await testAuthority()
+    const tls = await authority.issue(['flights-coordinator', '10.0.0.7'])
+    await writeFile(join(folder, 'ca.pem'), authority.ca)
+    const address = await serve(new TestJob(), { listen: { host: '127.0.0.1', port: 0, tls } })
+    expect(await give('list', ...asOwner(address), '--ca', 'ca.pem')).toMatch(
+      /^MR-L37 .*: its certificate is not for 127\.0\.0\.1, only for flights-coordinator, 10\.0\.0\.7 \(ERR_TLS_CERT_ALTNAME_INVALID\)\..*--address/,
+    )
+    expect(said).toBe('')
+  })
+
   it('where nobody listens, or somebody else does, is an error that says where', async () => {
     const server = createServer((socket) => void socket.resume().end('220 mail\r\n'))
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
