@@ -52,6 +52,8 @@ export interface Cluster {
   up(options?: UpOptions): Promise<void>
   /** Ends everything that `up` started; idempotent. */
   down(): Promise<void>
+  /** As `down`, of what an earlier run left. Resolves to whether there was anything. Rejects while another run uses it. */
+  downKept(): Promise<boolean>
   /** Puts the images of a docker archive onto every node; pods need imagePullPolicy IfNotPresent or Never. */
   loadImage(archive: string): Promise<void>
   kubectl(args: readonly string[], options?: RunOptions): Promise<RunResult>

@@ -39,6 +39,11 @@ export function existingCluster({ kubeconfig, load }: ExistingOptions): Cluster 
       await step('remove what an earlier run left', removeOwnNamespaces)
     },
     down: () => step('remove our namespaces', removeOwnNamespaces),
+    downKept: async () => {
+      const { stdout } = await access.kubectl(['get', 'namespaces', '--selector', `${ownLabel}=true`, '-o', 'name'])
+      await step('remove our namespaces', removeOwnNamespaces)
+      return stdout.trim() !== ''
+    },
     loadImage: async (archive) => {
       const [command, ...args] = load ?? []
       if (command === undefined)

@@ -133,9 +133,23 @@ export function kindCluster({ name = 'millrace' }: KindOptions = {}): Cluster {
         // Our own engine ends with all in it; on another's only our nodes go.
         if (needHost().relayPort === undefined) await removeNodes(needHost(), name)
         await stopEngine(folder)
-        for (const file of ['kubeconfig', 'owner.json']) await rm(join(folder, file), { force: true })
+        await removeTraces(folder)
       })
       host = undefined
+    },
+
+    downKept: async () => {
+      claim(folder, name)
+      const isOwn = runningEngine(folder) !== undefined
+      const foreign = isOwn ? undefined : await foreignHost()
+      const nodes = foreign === undefined ? [] : await nodesOf(foreign, name)
+      if (!isOwn && nodes.length === 0 && !existsSync(kubeconfig)) return false
+      await step('remove cluster', async () => {
+        if (foreign !== undefined) await removeNodes(foreign, name)
+        await stopEngine(folder)
+        await removeTraces(folder)
+      })
+      return true
     },
 
     loadImage: async (archive) => {
@@ -198,6 +212,11 @@ async function writeOwner(folder: string): Promise<void> {
   await writeFile(join(folder, 'owner.json'), JSON.stringify(handleOf(process.pid)))
 }
 
+/** They name a cluster and a run that are no more. */
+async function removeTraces(folder: string): Promise<void> {
+  for (const file of ['kubeconfig', 'owner.json']) await rm(join(folder, file), { force: true })
+}
+
 async function keptHost(folder: string): Promise<Host | undefined> {
   const engine = runningEngine(folder)
   if (engine !== undefined)
@@ -240,11 +259,16 @@ async function raiseWatchLimits(): Promise<void> {
   }
 }
 
+async function removeNodes(host: Host, name: string): Promise<void> {
+  const ids = await nodesOf(host, name)
+  if (ids.length > 0) await host.docker(['rm', '--force', '--volumes', ...ids])
+}
+
 /** Nodes of a cluster of this name, whoever left them, by kind's own label. */
-async function removeNodes({ docker }: Host, name: string): Promise<void> {
+async function nodesOf({ docker }: Host, name: string): Promise<readonly string[]> {
   const filter = `label=io.x-k8s.kind.cluster=${name}`
-  const ids = (await docker(['ps', '--all', '--quiet', '--filter', filter])).stdout.trim()
-  if (ids !== '') await docker(['rm', '--force', '--volumes', ...ids.split('\n')])
+  const { stdout } = await docker(['ps', '--all', '--quiet', '--filter', filter])
+  return stdout.split('\n').filter((id) => id !== '')
 }
 
 async function loadNodeImage({ docker, relayPort }: Host): Promise<string> {

@@ -8,7 +8,7 @@ import { ownLabel } from './access.ts'
 import { existingCluster } from './existing.ts'
 import { helmUninstall, isInstalled } from './installation.ts'
 import { kindCluster } from './kind.ts'
-import { readOptions, usage } from './options.ts'
+import { downCommand, readOptions, usage } from './options.ts'
 import type { E2eOptions } from './options.ts'
 import { nextTurn, planOf } from './plan.ts'
 import { clusterReady } from './ready.ts'
@@ -24,6 +24,10 @@ type Outcome = 'passed' | 'failed' | 'late'
 async function main(): Promise<number> {
   const options = optionsOrUsage()
   if (options === undefined) return 2
+  if (options.help) {
+    console.log(usage)
+    return 0
+  }
   const scenarios = await loadScenarios()
   if (options.list) {
     for (const { name, core } of scenarios) console.log(`${name}${core ? ' (core)' : ''}`)
@@ -31,11 +35,12 @@ async function main(): Promise<number> {
   }
   const { kubeconfig, load, clusterName } = options
   const cluster = kubeconfig === undefined ? kindCluster({ name: clusterName }) : existingCluster({ kubeconfig, load })
+  if (options.down) return takeDownKept(cluster)
   const turn = options.turn ?? (await commit())
   const { fixed, turns, impossible } = planOf(scenarios, { ...options, turn, can: cluster.can })
   for (const { name, needs } of impossible)
     console.log(`not possible on this cluster: ${name} (needs ${needs?.join(', ')})`)
-  endOnSignal(cluster, options.keep)
+  endOnSignal(cluster, options)
   const endMs = performance.now() + options.minutes * 60_000
   const counts = { passed: 0, failed: 0 }
   try {
@@ -61,7 +66,7 @@ async function main(): Promise<number> {
     counts.failed++
     console.log(String((error as Error).stack))
   }
-  if (options.keep) console.log(`the cluster is left up: kubectl --kubeconfig ${cluster.kubeconfig} get pods -A`)
+  if (options.keep) sayThatItStays(cluster, options)
   else await takeDown(cluster)
   const skipped = impossible.length === 0 ? '' : `, ${impossible.length} skipped`
   console.log(`${counts.passed} passed, ${counts.failed} failed${skipped}`)
@@ -92,6 +97,25 @@ async function loadScenarios(): Promise<Scenario[]> {
 async function takeDown(cluster: Cluster): Promise<void> {
   if (cluster.provider === 'existing' && (await isInstalled(cluster))) await helmUninstall(cluster)
   await cluster.down()
+}
+
+async function takeDownKept(cluster: Cluster): Promise<number> {
+  try {
+    const installed = cluster.provider === 'existing' && (await isInstalled(cluster))
+    if (installed) await helmUninstall(cluster)
+    const found = await cluster.downKept()
+    console.log(found || installed ? 'it is down' : 'there is nothing to take down')
+    return 0
+  } catch (error) {
+    console.error((error as Error).message)
+    return 1
+  }
+}
+
+function sayThatItStays({ kubeconfig }: Cluster, options: E2eOptions): void {
+  console.log(
+    `the cluster is left up: kubectl --kubeconfig ${kubeconfig} get pods -A; its end: ${downCommand(options)}`,
+  )
 }
 
 async function runScenario(cluster: Cluster, scenario: Scenario, image: string): Promise<Outcome> {
@@ -148,12 +172,13 @@ async function commit(): Promise<string> {
 }
 
 /** A run that is told to end takes its cluster with it. */
-function endOnSignal(cluster: Cluster, keep: boolean): void {
+function endOnSignal(cluster: Cluster, options: E2eOptions): void {
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => {
       console.log(`${signal}: the run ends`)
       endCommands()
-      const down = keep ? Promise.resolve() : cluster.down()
+      if (options.keep) sayThatItStays(cluster, options)
+      const down = options.keep ? Promise.resolve() : cluster.down()
       down.catch((error: unknown) => console.log(String(error))).finally(() => process.exit(1))
     })
 }
