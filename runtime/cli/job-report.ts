@@ -43,7 +43,10 @@ export async function jobReport(stored: StoredJob, world: LocalWorld): Promise<J
   const process = await processReport(stored)
   const head = await (await headKeeperOf(stored, world)).read()
   const locate = snapshotFolderIn(stored.storeFolder)
-  const taken = (head?.savepointResults ?? []).flatMap(({ manifest }) => (manifest === undefined ? [] : [manifest]))
+  // A rescale is answered there too, with a checkpoint: the job's own, which it discards in its time.
+  const taken = (head?.savepointResults ?? []).flatMap(({ manifest }) =>
+    manifest?.kind === 'savepoint' ? [manifest] : [],
+  )
   return {
     id: stored.id,
     folder: stored.storeFolder,
