@@ -6,6 +6,9 @@ import { pathToFileURL } from 'node:url'
 import { jobOf } from '../job/define-job.ts'
 import type { Job } from '../job/define-job.ts'
 import { localError } from './errors.ts'
+import { placeOf } from './load-place.ts'
+import type { Place } from './load-place.ts'
+import { leadsTo } from './platform/real-path.ts'
 
 const extension = import.meta.url.endsWith('.ts') ? '.ts' : '.js'
 const own = new Map([
@@ -23,9 +26,16 @@ export async function loadJob(path: string): Promise<Job> {
   try {
     module = await import(pathToFileURL(path).href)
   } catch (cause) {
-    throw localError('MR-L01', `${path}: ${cause instanceof Error ? cause.message : String(cause)}.`, cause)
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw localError('MR-L01', `${placed(path, placeOf(cause))}: ${why}.`, cause)
   }
   return jobOf(module, path)
+}
+
+/** A file that it imports is named behind it. */
+function placed(path: string, place: Place | undefined): string {
+  if (place === undefined) return path
+  return leadsTo(path, place.path) ? `${path}:${place.at}` : `${path}: ${place.path}:${place.at}`
 }
 
 /** Once per thread: hooks stay for its life. */

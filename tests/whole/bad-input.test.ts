@@ -10,6 +10,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -301,8 +302,21 @@ describe.concurrent('a job file', () => {
       "import { defineJob } from 'millrace'\n\nexport default defineJob((env) => {\n  env.source(((\n})\n",
     )
     const { message } = await refused(start(folder, {}, { jobFile: broken }))
-    expect(message).toMatch(/MR-L01 .*broken-job\.ts/)
+    expect(message).toMatch(/MR-L01 .*\/broken-job\.ts:5:1: /)
     expect(readdirSync(folder)).toEqual(['broken-job.ts'])
+  })
+
+  it('with a syntax error in a file that it imports is named with the place in that one, whatever links lead to the first', async () => {
+    const folder = fresh('syntax error in an import')
+    writeFileSync(join(folder, 'rates.ts'), 'export const rates = {\n  usd: 1\n  eur: 2\n}\n')
+    writeFileSync(join(folder, 'job.ts'), "import { rates } from './rates.ts'\nexport default rates\n")
+    writeFileSync(join(folder, 'thrown.ts'), "export const a: number = 1\nthrow new Error('no rates')\n")
+    symlinkSync(join(folder, 'job.ts'), join(folder, 'link.ts'))
+    symlinkSync(join(folder, 'thrown.ts'), join(folder, 'link-thrown.ts'))
+    const { message } = await refused(start(folder, {}, { jobFile: join(folder, 'link.ts') }))
+    expect(message).toMatch(/MR-L01 .*\/link\.ts: .*\/rates\.ts:3:3: Expected ','/)
+    const thrown = await refused(start(folder, {}, { jobFile: join(folder, 'link-thrown.ts') }))
+    expect(thrown.message).toMatch(/MR-L01 [^:]*\/link-thrown\.ts:2:7: no rates\./)
   })
 })
 

@@ -118,7 +118,7 @@ const brokenJobs: Readonly<Record<string, BrokenJob>> = {
   'that cannot be loaded': {
     body: "import { nothing } from 'millrace/connectors'\nexport default nothing",
     exitCode: 2,
-    says: ['MR-L01', 'broken.ts', 'nothing'],
+    says: ['MR-L01', 'broken.ts:', 'nothing'],
   },
   'with a source without uid': {
     body: 'export default defineJob((env) => {\n  env.source(numbers).sinkTo(printSink())\n})',

@@ -91,7 +91,7 @@ describe('millrace validate', () => {
   it.each([
     ['a file that is not there', 'gone.ts', [], /MR-L12 .*gone\.ts/],
     ['no job', 'no-job.js', [], /MR-J02 .*no default export/],
-    ['syntax that is wrong', 'syntax.ts', [], /MR-L21 .*TS1109: [^]*MR-L01 /],
+    ['syntax that is wrong', 'syntax.ts', [], /MR-L21 .*TS1109: [^]*MR-L01 .*syntax\.ts:1: /],
     ['enums, which Node cannot run', 'enum.ts', [], /TS1294: [^]*MR-L01 /],
     [
       'an argument that the job does not have',
