@@ -115,7 +115,6 @@ describe('the definitions in the chart', () => {
       ...['coordinator', 'worker'].flatMap((pods) =>
         ['requests', 'limits'].flatMap((name) => [`.${pods}.resources.${name}`, `.${pods}.resources.${name}.*`]),
       ),
-      '.job.name',
     ])
   })
 })

@@ -2,6 +2,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { parseAllDocuments } from 'yaml'
 import { expect, it } from 'vitest'
 import { readDocument } from './problems.ts'
+import { savepoint } from './savepoint.ts'
 import { streamJob } from './stream-job.ts'
 
 const examples = new URL('../examples/', import.meta.url)
@@ -34,6 +35,15 @@ it.each(files)('examples/%s fits its schema, its code is the file beside it, and
   expect(Object.keys(code!.data!)).toContain(configMap.key)
   for (const [name, text] of Object.entries(code!.data!))
     expect(text).toBe(await readFile(new URL(name, new URL(path, examples)), 'utf8'))
+})
+
+it('the Savepoints that docs/operator.md shows fit their schema', async () => {
+  const text = await readFile(new URL('../docs/operator.md', import.meta.url), 'utf8')
+  const shown = [...text.matchAll(/^```yaml\n([^]*?)^```$/gm)]
+    .flatMap(([, yaml]) => parseAllDocuments(yaml!).map((document) => document.toJS() as Document))
+    .filter(({ kind }) => kind === 'Savepoint')
+  expect(shown.length).toBeGreaterThan(0)
+  for (const document of shown) expect(readDocument(savepoint, document)).toMatchObject({ kind: 'fits' })
 })
 
 it('there is one for a cluster of each kind: code in an image, code in a ConfigMap', () => {

@@ -16,7 +16,7 @@ const folder = path
 
 const spec = z
   .strictObject({
-    job: z.strictObject({ name: resourceName }).meta({
+    job: z.strictObject({ name: resourceName.describe('The name of a StreamJob.') }).meta({
       description: 'A StreamJob of the same namespace; it may be gone.',
       ...celRule('self == oldSelf', 'cannot change; make another Savepoint'),
     }),
