@@ -97,8 +97,12 @@ describe('a spec is refused with field, reason and remedy:', () => {
       'spec.program.module.path is "job.ts"; on a cluster it is a file of the image: begin it with /.',
     ],
     [
+      { storage: { checkpoints: 's3://x/y', s3: { credentialsSecret: 's' } } },
+      'spec.storage.checkpoints is "s3://x/y"; it must be s3://bucket/prefix (3 to 63 small letters, digits, . and - in the bucket, the first and the last no . or -; letters, digits and ._=- in the prefix) or file:///folder.',
+    ],
+    [
       { storage: { checkpoints: '/data' } },
-      'spec.storage.checkpoints is "/data"; it must be s3://bucket/prefix (small letters, digits, . and - in the bucket; letters, digits and ._=- in the prefix) or file:///folder.',
+      'spec.storage.checkpoints is "/data"; it must be s3://bucket/prefix (3 to 63 small letters, digits, . and - in the bucket, the first and the last no . or -; letters, digits and ._=- in the prefix) or file:///folder.',
     ],
     [
       { storage: { checkpoints: 's3://bucket/p', s3: { endpoint: 'http://user:secret@s3', credentialsSecret: 's' } } },

@@ -145,7 +145,7 @@ function storageProblems({ storage, serviceAccountName }: EffectiveSpec): string
   }
   if (!STORAGE_ADDRESS.test(storage.checkpoints))
     problems.push(
-      `spec.storage.checkpoints is "${storage.checkpoints}"; it must be s3://bucket/prefix (small letters, digits, . and - in the bucket; letters, digits and ._=- in the prefix) or file:///folder.`,
+      `spec.storage.checkpoints is "${storage.checkpoints}"; it must be s3://bucket/prefix (3 to 63 small letters, digits, . and - in the bucket, the first and the last no . or -; letters, digits and ._=- in the prefix) or file:///folder.`,
     )
   const isS3 = storage.checkpoints.startsWith('s3://')
   if (isS3 && storage.s3?.credentialsSecret === undefined && serviceAccountName === undefined)

@@ -194,6 +194,15 @@ describe('settings', () => {
     [address, { secretAccessKeyFile: '/secret' }],
     [address, { sessionTokenFile: '/token' }],
   ]
+  it('says how long the name of a bucket is', async () => {
+    const { open } = makePlace()
+    for (const bucket of ['x', 'xy', 'x'.repeat(64)]) {
+      await expect(open(`s3://${bucket}/prefix`, { s3: {} })).rejects.toThrow(
+        `Storage address "s3://${bucket}/prefix": the name of a bucket has 3 to 63 characters, and "${bucket}" has ${bucket.length}.`,
+      )
+    }
+  })
+
   it('says that names of buckets are lower case', async () => {
     const { open } = makePlace()
     await expect(open('s3://Bucket/prefix', { s3: {} })).rejects.toThrow(

@@ -206,10 +206,13 @@ export function parseStorageAddress(address: string): StorageAddress {
   return { kind: 's3', bucket: match[1]!, prefix }
 }
 
-/** What is most often wrong with one, and hardest to see. */
+/** What is wrong with one, and hard to see. */
 function bucketWords(address: string): string {
   const bucket = /^s3:\/\/([^/]*)/.exec(address)?.[1] ?? ''
-  return /[A-Z]/.test(bucket) ? `: names of buckets are lower case, and ${JSON.stringify(bucket)} is not` : ''
+  if (/[A-Z]/.test(bucket)) return `: names of buckets are lower case, and ${JSON.stringify(bucket)} is not`
+  if (bucket !== '' && (bucket.length < 3 || bucket.length > 63))
+    return `: the name of a bucket has 3 to 63 characters, and ${JSON.stringify(bucket)} has ${bucket.length}`
+  return ''
 }
 
 export function s3Key({ bucket, key }: S3Place): ObjectKey {
