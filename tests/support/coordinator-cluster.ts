@@ -241,7 +241,7 @@ export class Cluster {
           return survivors
         },
         endSurvivors: async () => {
-          for (const { end } of [...this.slots.values()]) end('the job has ended')
+          for (const { end } of this.slots.values()) end('the job has ended')
         },
       }),
       start: (id, { parallelism }) => {
