@@ -149,7 +149,7 @@ export function counted(client: KubeClient, asked: OperatorMetrics['asked']): Ku
     }
   }
   return {
-    get: (type, at) => told('get', type, client.get(type, at)),
+    get: (type, at, options) => told('get', type, client.get(type, at, options)),
     list: (type, options) => told('list', type, client.list(type, options)),
     watch: (type, options, onEvent) => {
       const watching = client.watch(type, options, onEvent)

@@ -25,6 +25,7 @@ import type { KubeObject } from './kubernetes/contract.ts'
 import { types } from './kubernetes/types.ts'
 import type { Namespaces } from './namespaces.ts'
 import type { PodOutputs } from './pod-outputs.ts'
+import type { PodSources } from './pod-sources.ts'
 import { podFact } from './pod-facts.ts'
 import { readRevision } from './resources/controller-revision.ts'
 import { savepointLabel } from './resources/disposal-pod.ts'
@@ -42,6 +43,7 @@ export interface ObserverOptions {
   readonly code: CodeReader
   readonly coordinators: Coordinators
   readonly outputs: PodOutputs
+  readonly sources: PodSources
   readonly foreign: ForeignObjects
   readonly namespaces: Namespaces
   readonly defaults: SpecDefaults
@@ -75,7 +77,7 @@ export class Observer {
 
   /** undefined: there is no such object. */
   async job(namespace: string, name: string): Promise<SeenJob | undefined> {
-    const { caches, clock, defaults, operatorVersion, outputs, foreign, namespaces } = this.#options
+    const { caches, clock, defaults, operatorVersion, foreign, namespaces } = this.#options
     const object = caches.get(types.streamJob, namespace, name)
     if (object === undefined) return undefined
     const { metadata } = object
@@ -93,7 +95,7 @@ export class Observer {
     const pods = own.filter((child) => child.kind === 'Pod' && child.metadata.namespace === namespace)
     const secret = own.find((child) => isAccess(child) && isOwnedBy(child as KubernetesObject, owner))
     const access = readAccess(secret?.['data'] as Readonly<Record<string, string>> | undefined)
-    const podFacts = await Promise.all(pods.map(async (pod) => this.#pod(pod, await outputs.of(pod))))
+    const podFacts = await Promise.all(pods.map((pod) => this.#pod(pod)))
     const coordinator = addressOf(owner, access)
     const isDeleting = metadata.deletionTimestamp !== undefined
     const [code, answer, terminating, strangers] = await Promise.all([
@@ -135,7 +137,7 @@ export class Observer {
 
   /** undefined: there is no such object. */
   async savepoint(namespace: string, name: string): Promise<SeenSavepoint | undefined> {
-    const { caches, clock, outputs, namespaces } = this.#options
+    const { caches, clock, namespaces } = this.#options
     const object = caches.get(types.savepoint, namespace, name)
     if (object === undefined) return undefined
     const savepoint = savepointFact(object)
@@ -150,13 +152,15 @@ export class Observer {
       namespaceTerminating: savepoint.deleting ? await namespaces.isTerminating(namespace) : false,
       fallback: this.#originOf(savepoint.status?.path ?? savepoint.path, { namespace, job: owner }),
       isBeingTaken: owner !== undefined && statusOf(owner)?.asked?.object === savepoint.uid,
-      pod: own === undefined ? undefined : this.#pod(own, await outputs.of(own)),
+      pod: own === undefined ? undefined : await this.#pod(own),
     }
     return { observed, object }
   }
 
-  #pod(object: KubeObject, output: string | undefined): PodFact {
-    return podFact({ object, output, isNodeLost: (node) => this.#options.caches.isNodeLost(node) })
+  async #pod(object: KubeObject): Promise<PodFact> {
+    const { caches, outputs, sources } = this.#options
+    const [output, missing] = await Promise.all([outputs.of(object), sources.missingOf(object)])
+    return podFact({ object, output, missing, isNodeLost: (node) => caches.isNodeLost(node) })
   }
 
   #code(namespace: string, object: KubeObject): Fact<CodeFact> | Promise<Fact<CodeFact>> {

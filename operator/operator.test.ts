@@ -225,6 +225,28 @@ describe('the operator in a world in memory', () => {
     expect(api.all(types.event).filter((event) => event['reason'] === 'ActionRefused').length).toBeGreaterThan(0)
   })
 
+  it('names a Secret that the pods cannot begin without, with what to do, and takes it back once it is there', async () => {
+    const { api, world } = newWorld()
+    const user = world.options.client
+    const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { namespace: 'n', name: 's3' } }
+    await world.operate('first', { client: api.client() })
+    // As the kubelet: containers are not created while a volume cannot be mounted.
+    world.ignores = () => api.find(types.secret, 'n', 's3') === undefined
+    await world.createJob('job')
+    await world.until('its pods have nodes', async () => {
+      const waiting = api.all(types.pod).filter(({ spec }) => (spec as { nodeName?: string }).nodeName === undefined)
+      for (const { metadata } of waiting)
+        await user.patch(types.pod, { namespace: 'n', name: metadata.name }, { spec: { nodeName: 'a' } })
+      return (await world.condition('job', 'Degraded')).startsWith('True SecretMissing')
+    })
+    expect(await world.condition('job', 'Degraded')).toMatch(
+      /^True SecretMissing: Pod \S+ does not run: namespace n has no Secret s3, which the pod needs; make it in that namespace, or name another in the spec$/,
+    )
+    await user.create(types.secret, secret)
+    await world.until('it runs', () => world.isSettled('job'))
+    expect(await world.condition('job', 'Degraded')).toContain('False')
+  })
+
   describe('the files of a Savepoint that is to take them away', () => {
     const at = { namespace: 'n', name: 'mine' }
     async function withSavepoint(spec: object, prepare: (world: OperatorWorld) => void = () => undefined) {

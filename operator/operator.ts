@@ -24,6 +24,7 @@ import { Namespaces } from './namespaces.ts'
 import { NatsAccess } from './nats-access.ts'
 import { Observer, revisionsOf, runningRevision, statusOf } from './observe.ts'
 import { PodOutputs } from './pod-outputs.ts'
+import { PodSources } from './pod-sources.ts'
 import type { OperatorConfig } from './resources/operator-config.ts'
 import { validate } from './validate.ts'
 import type { SpecDefaults } from './validate.ts'
@@ -133,6 +134,7 @@ export class Operator {
       code,
       coordinators,
       outputs,
+      sources: new PodSources(client, clock),
       foreign,
       namespaces: new Namespaces(client, clock),
       defaults: this.#defaults,

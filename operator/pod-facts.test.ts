@@ -23,7 +23,7 @@ function pod(status: object, more: { metadata?: object; spec?: object } = {}): K
   }
 }
 const fact = (object: KubeObject, lost: readonly string[] = []) =>
-  podFact({ object, output: undefined, isNodeLost: (node) => lost.includes(node) })
+  podFact({ object, output: undefined, missing: undefined, isNodeLost: (node) => lost.includes(node) })
 
 describe('a pod', () => {
   it('says why it does not run, in words that do not change with time', () => {

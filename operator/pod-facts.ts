@@ -39,9 +39,11 @@ export interface PodView {
   readonly isNodeLost: (node: string) => boolean
   /** What it printed, if that was read. */
   readonly output: string | undefined
+  /** Of what it cannot begin without. The kubelet says it of some in its events alone. */
+  readonly missing: PodFact['trouble']
 }
 
-export function podFact({ object, isNodeLost, output }: PodView): PodFact {
+export function podFact({ object, isNodeLost, output, missing }: PodView): PodFact {
   const { metadata } = object
   const { labels = {}, annotations = {}, deletionTimestamp, deletionGracePeriodSeconds } = metadata
   const { nodeName } = (object['spec'] ?? {}) as { readonly nodeName?: string }
@@ -68,7 +70,7 @@ export function podFact({ object, isNodeLost, output }: PodView): PodFact {
         ? undefined
         : timeText(timeMs(deletionTimestamp) - (deletionGracePeriodSeconds ?? 0) * 1_000),
     graceSeconds: deletionTimestamp === undefined ? undefined : (deletionGracePeriodSeconds ?? 0),
-    trouble: troubleOf(status),
+    trouble: missing ?? troubleOf(status),
     exitCode: terminatedOf(object)?.exitCode,
     output,
   }

@@ -3,6 +3,7 @@
 import { KubeError } from './contract.ts'
 import type {
   DeleteOptions,
+  GetOptions,
   KubeClient,
   KubeObject,
   ListOptions,
@@ -68,9 +69,10 @@ export class ApiClient implements KubeClient {
     this.#manager = fieldManager
   }
 
-  async get(type: ResourceType, at: Place): Promise<KubeObject | undefined> {
+  async get(type: ResourceType, at: Place, { metadataOnly }: GetOptions = {}): Promise<KubeObject | undefined> {
+    const accept = metadataOnly === true ? `${metadataOne},${json}` : json
     try {
-      return await this.#one(type, { method: 'GET', path: pathOf(type, at.namespace, at.name) })
+      return await this.#one(type, { method: 'GET', path: pathOf(type, at.namespace, at.name), accept })
     } catch (error) {
       if (error instanceof KubeError && error.notFound) return undefined
       throw error

@@ -39,6 +39,11 @@ export interface ResourceType {
   readonly plural: string
 }
 
+export interface GetOptions {
+  /** Metadata only: what is enough to know whether other people's object is there. */
+  readonly metadataOnly?: boolean
+}
+
 export interface ListOptions {
   /** undefined: of all namespaces. */
   readonly namespace?: string | undefined
@@ -88,7 +93,7 @@ export interface LogOptions {
 
 export interface KubeClient {
   /** undefined only if the server says that it is not there. */
-  get(type: ResourceType, at: { readonly namespace?: string; readonly name: string }): Promise<KubeObject | undefined>
+  get(type: ResourceType, at: Place, options?: GetOptions): Promise<KubeObject | undefined>
   /** Whole: pages are put together. */
   list(type: ResourceType, options: ListOptions): Promise<Listed>
   watch(type: ResourceType, options: WatchOptions, onEvent: (event: WatchEvent) => void): Watching
