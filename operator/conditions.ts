@@ -9,6 +9,7 @@ import { awaitedPodTrouble, outageOf, ownCoordinator, ownRevision, troubleOf, va
 import type { Trouble } from './decide-facts.ts'
 import { isSupported } from './decide-supported.ts'
 import { restoreFromProblem } from './decide-restore-from.ts'
+import { asSentence } from './status-text.ts'
 import { closeChoice, lostState } from './upgrade.ts'
 import { timeMs, timeText } from './status-time.ts'
 
@@ -63,7 +64,7 @@ function readyWord(observed: Observed, status: StreamJobStatus): Word {
   if (ended === 'FAILED')
     return isNot(
       'Failed',
-      `The job failed: ${failure ?? 'no reason was given'}. Mend what it names, then raise spec.restartNonce; another program (code, image, args) starts it again too.`,
+      `The job failed: ${asSentence(failure ?? 'no reason was given')} Mend what it names, then raise spec.restartNonce; another program (code, image, args) starts it again too.`,
     )
   if (ended === 'FINISHED') return isNot('Finished', 'The job has read all of its input and finished.')
   if (ended === 'SUSPENDED') return isNot('Suspended', 'The job is suspended. Set spec.state to running to go on.')
@@ -79,7 +80,7 @@ function readyWord(observed: Observed, status: StreamJobStatus): Word {
     case 'starting':
       return isNot('Starting', waitsFor(own.slotsNeeded, own.slotsOffered))
     case 'restarting':
-      return isNot('Restarting', `The job restarts after a failure: ${own.lastFailure ?? 'unknown'}.`)
+      return isNot('Restarting', `The job restarts after a failure: ${asSentence(own.lastFailure ?? 'unknown')}`)
     case 'ending':
     case 'ended':
       return isNot('Ended', `Start ${start} has ended (${own.end}).`)
@@ -146,7 +147,7 @@ function checkpointWord(observed: Observed, status: StreamJobStatus): Word {
   if (own.consecutiveFailures > 0)
     return isNot(
       'CheckpointsFail',
-      `Checkpoints fail: ${own.lastFailure ?? 'see the log of the coordinator'}. What is written since the last one would be processed again after a restart. Look at /v1/checkpoints and the object store.`,
+      `Checkpoints fail: ${asSentence(own.lastFailure ?? 'see the log of the coordinator')} What is written since the last one would be processed again after a restart. Look at /v1/checkpoints and the object store.`,
     )
   if (own.checkpointing === 'off')
     return isNot('CheckpointingOff', 'The job takes no checkpoints: after a failure it begins again where it started.')
@@ -182,7 +183,7 @@ function degradedWord(observed: Observed, status: StreamJobStatus): Word {
   if (own.state === 'restarting') {
     const missing = missingPods(observed)
     const lack = missing === undefined ? '' : ` ${capital(missing)}.`
-    return is('Restarting', `The job restarts after a failure: ${own.lastFailure ?? 'unknown'}.${lack}`)
+    return is('Restarting', `The job restarts after a failure: ${asSentence(own.lastFailure ?? 'unknown')}${lack}`)
   }
   if (trouble !== undefined) return troubleWord(trouble)
   if (status.blocked?.reason === 'RolledBack') return is('RolledBack', status.blocked.message)
@@ -199,7 +200,7 @@ function unconfirmedWord({ transition, restorePoint }: StreamJobStatus): Word | 
     return undefined
   return is(
     'CommitsUnconfirmed',
-    `The transactions that ${restorePoint.path ?? 'HEAD'} permits could not be committed: ${transition.retry.why}. Nothing else begins before they are, and it is tried again: bring back the system that they go to. If it has forgotten them and you know that they were committed: millrace admin commit --assume-committed.`,
+    `The transactions that ${restorePoint.path ?? 'HEAD'} permits could not be committed: ${asSentence(transition.retry.why)} Nothing else begins before they are, and it is tried again: bring back the system that they go to. If it has forgotten them and you know that they were committed: millrace admin commit --assume-committed.`,
   )
 }
 
@@ -225,7 +226,7 @@ function blockedBy(observed: Observed, status: StreamJobStatus): Word | undefine
     if (transition.retry !== undefined && transition.kind !== 'delete')
       return is(
         transition.mode === 'savepoint' ? 'SavepointFailed' : 'RestorePointUnknown',
-        `It is tried again: ${transition.retry.why}. Nothing was taken away.`,
+        `It is tried again: ${asSentence(transition.retry.why)} Nothing was taken away.`,
       )
   }
   if (transition?.step === 'closed' && lostState(observed, status))
@@ -285,7 +286,7 @@ function stalledBy(observed: Observed, status: StreamJobStatus): Word | undefine
     trouble === undefined && known === undefined
       ? "look at the job's pods and the log of the operator"
       : 'mend what is named'
-  return is('ProgressDeadlineExceeded', `${cause}. It is still tried; ${remedy}, or change the spec.`)
+  return is('ProgressDeadlineExceeded', `${asSentence(cause)} It is still tried; ${remedy}, or change the spec.`)
 }
 
 /** Not by itself a trouble: a pod that has gone is missing too, until the next is made. */

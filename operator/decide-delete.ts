@@ -9,6 +9,7 @@ import { stuckPods } from './decide-children.ts'
 import { hasRemains, podsOf, revisionNamed, shortPod, validSpec } from './decide-facts.ts'
 import { adminAnswer } from './decide-outputs.ts'
 import { childName } from './revision-names.ts'
+import { asSentence } from './status-text.ts'
 import { beginTransition, firstStatus, pointAt, toNextAttempt, toNextAttemptNow, toStep } from './status.ts'
 import { timeMs } from './status-time.ts'
 import { adminRevision, downOf, unconfirmedAt } from './upgrade-close.ts'
@@ -110,7 +111,7 @@ function discards(observed: Observed, status: StreamJobStatus): boolean {
 function givenUpSavepoint(observed: Observed, status: StreamJobStatus, why: string): Decision {
   const event = warning(
     'SavepointFailed',
-    `The job is deleted without the savepoint that deletion.savepoint asks for: ${why}. Its checkpoints stay.`,
+    `The job is deleted without the savepoint that deletion.savepoint asks for: ${asSentence(why)} Its checkpoints stay.`,
   )
   return record(observed, closedIn('last-state', status), 'there is no savepoint', [event])
 }

@@ -5,6 +5,7 @@ import type { CoordinatorFact, Decision, Observed, Revision, StreamJobStatus } f
 import { act, normal, record, wait, warning } from './decide-answers.ts'
 import { repairOf } from './decide-children.ts'
 import { ownCoordinator, ownRevision, podsOf, troubleOf, validSpec, workersFor, workload } from './decide-facts.ts'
+import { asSentence } from './status-text.ts'
 import { beginTransition, endTransition, toNextAttempt, toStep } from './status.ts'
 import { timeMs } from './status-time.ts'
 
@@ -120,7 +121,7 @@ function shrunk(observed: Observed, status: StreamJobStatus): StreamJobStatus {
 
 function refused(observed: Observed, status: StreamJobStatus, why: string): Decision {
   const parallelism = status.transition!.parallelism!
-  const message = `The job could not go to parallelism ${parallelism}, and runs on with ${status.parallelism}: ${why}. Make room (nodes, quota), then change spec.parallelism.`
+  const message = `The job could not go to parallelism ${parallelism}, and runs on with ${status.parallelism}: ${asSentence(why)} Make room (nodes, quota), then change spec.parallelism.`
   const next = shrunk(observed, { ...endTransition(observed, status), refusedSize: { parallelism, message } })
   return record(observed, next, 'it stays at its size', [warning('RescaleRefused', message)])
 }

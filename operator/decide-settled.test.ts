@@ -46,7 +46,7 @@ describe('a job that ends', () => {
       status: 'False',
       reason: 'Failed',
       message:
-        'The job failed: user code threw. Mend what it names, then raise spec.restartNonce; another program (code, image, args) starts it again too.',
+        'The job failed: MR-O01 The job failed. User code threw. Mend what it names, then raise spec.restartNonce; another program (code, image, args) starts it again too.',
     })
     world.jobFails = false
     // Each holds for the next start, and begins none.

@@ -176,7 +176,7 @@ export class Cluster {
         incarnation: 1,
         state: head.end !== 'none' ? 'ended' : !isRunning ? 'starting' : isBuilt ? 'running' : 'restarting',
         end: head.end,
-        reason: head.end === 'failed' ? 'user code threw' : undefined,
+        reason: head.end === 'failed' ? 'MR-O01 The job failed. User code threw.' : undefined,
         restorePoint: restorePointOf(head),
         restarts: 0,
         parallelism: head.rescaledTo ?? head.parallelism,

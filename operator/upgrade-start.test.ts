@@ -55,6 +55,22 @@ describe('an upgrade that is not stable', () => {
     expect(world.status).toMatchObject({ start: 3, phase: 'RUNNING' })
   })
 
+  it('says so in sentences, where the reason is some too', () => {
+    const world = running(short)
+    const stable = world.status!.revision!
+    world.edit({ program: { ...program, args: { rows: 2 } } })
+    steps(world, () => world.status!.transition?.step === 'stabilising')
+    world.jobFails = true
+    steps(world, () => world.status!.blocked !== undefined)
+    world.jobFails = false
+    reaches(world, 'RUNNING', 3)
+    expect(condition(world, 'Degraded').message).toMatch(
+      new RegExp(
+        `^Revision \\S+ was not stable: MR-O01 The job failed\\. User code threw\\. The job is back at ${stable}\\. Mend the spec, or raise spec\\.restartNonce to try it again\\.$`,
+      ),
+    )
+  })
+
   it('is tried again by restartNonce', () => {
     const world = running(short)
     world.edit({ program: { ...program, args: { crash: true } } })

@@ -17,6 +17,7 @@ import {
 } from './decide-facts.ts'
 import { act, normal, record, wait, warning } from './decide-answers.ts'
 import { beginTransition, endTransition, toStep, without } from './status.ts'
+import { asSentence } from './status-text.ts'
 import { timeMs, timeText } from './status-time.ts'
 import { rolledBackKey } from './revision.ts'
 
@@ -228,7 +229,7 @@ function rolledBack(observed: Observed, status: StreamJobStatus, why: string): D
   const isCurrent = desired.kind !== 'known' || rolledBackKey(desired.hash, desired.spec) === key
   const { begin } = status
   const where = begin?.asked === true ? `; spec.restoreNonce, to try it from ${begin.from}` : ''
-  const message = `Revision ${revision} was not stable: ${why}. The job is back at ${stableRevision}. Mend the spec, or raise spec.restartNonce to try it again${where}.`
+  const message = `Revision ${revision} was not stable: ${asSentence(why)} The job is back at ${stableRevision}. Mend the spec, or raise spec.restartNonce to try it again${where}.`
   const next = beginTransition(observed, status, {
     kind: 'rollback',
     step: 'closing',

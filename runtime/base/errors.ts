@@ -15,16 +15,20 @@ export interface ErrorRow {
 
 export type ErrorCode = `MR-${string}`
 
-/** An error with a row in the table. `message` says what and where; `remedy` says what to do. */
+/** An error with a row in the table. `message` says what and where, and then the remedy. */
 export class MillraceError extends Error {
   readonly code: ErrorCode
+  /** What and where, without the remedy: for who says himself what to do. */
+  readonly description: string
   readonly remedy: string
   readonly retry: boolean
 
   constructor(code: ErrorCode, row: ErrorRow, detail: string, options?: { readonly cause?: unknown }) {
-    super(`${code} ${row.meaning} ${detail} ${row.remedy}`, options)
+    const description = `${code} ${row.meaning} ${detail}`
+    super(`${description} ${row.remedy}`, options)
     this.name = 'MillraceError'
     this.code = code
+    this.description = description
     this.remedy = row.remedy
     this.retry = row.retry
   }

@@ -131,7 +131,7 @@ export async function runCoordinator(command: CoordinatorCommand, edge: ProcessE
 function wordsOf(outcome: JobOutcome, start: number): string {
   switch (outcome.kind) {
     case 'failed':
-      return `the job has failed: ${outcome.reason}`
+      return `the job has failed (mend the cause, then raise job.start above ${start} to go on from its restore point): ${outcome.reason}`
     case 'fenced':
       return 'another coordinator runs the job'
     case 'ended':

@@ -261,7 +261,7 @@ class Run {
           ? `${job} was drained with savepoint ${outcome.savepoint.id}, and has finished.`
           : `${job} was stopped with savepoint ${outcome.savepoint.id}. The same command goes on from it.`
       case 'failed':
-        return `${job} has failed: ${outcome.reason}\nWhat it had done is kept; the same command begins a new job.`
+        return `${job} has failed: ${outcome.reason}\nMend the cause. What it committed stays; the same command begins a new job, from the beginning.`
       case 'cancelled':
         return `${job} was cancelled.`
       case 'fenced':

@@ -148,10 +148,11 @@ export class JobRun {
       if ('fail' in decision) {
         this.#options.observer?.gaveUp?.({ message: error.message, code: error.code, failed: failure.tasks, workers })
         if (failure.restoring !== undefined) throw failure.restoring
+        // HEAD keeps what happened. What to do depends on who starts the job again, and each says it himself.
         return this.#giveUp(
           decision.fail === undefined
             ? error.message
-            : coordinatorError('MR-O01', `${decision.fail}: ${error.message}`).message,
+            : coordinatorError('MR-O01', `${decision.fail}: ${error.message}`).description,
         )
       }
       this.#tellRestarting({

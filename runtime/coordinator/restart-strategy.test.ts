@@ -68,6 +68,6 @@ describe('restart strategies', () => {
 
   it('says why it gives up', () => {
     const strategy = createRestartStrategy({ type: 'fixed-delay', attempts: 0, delayMs: 1 }, { next: () => 0 })
-    expect(strategy.onFailure(0)).toEqual({ fail: 'it was restarted 0 times, 0 are allowed (fixed-delay)' })
+    expect(strategy.onFailure(0)).toEqual({ fail: 'It was restarted 0 times, 0 are allowed (fixed-delay)' })
   })
 })

@@ -3,6 +3,7 @@
 import type { Random } from '../base/environment.ts'
 import type { RestartStrategySettings } from '../job/contract.ts'
 
+/** `fail`: why no further restart is allowed, as a sentence that the cause follows. */
 export type RestartDecision = { readonly restartInMs: number } | { readonly fail: string }
 
 export interface RestartStrategy {
@@ -39,7 +40,7 @@ type SettingsOf<Type extends RestartStrategySettings['type']> = Extract<RestartS
 const ignoreRunning = (): void => undefined
 
 const never: RestartStrategy = {
-  onFailure: () => ({ fail: 'the restart strategy is none' }),
+  onFailure: () => ({ fail: 'The restart strategy is none' }),
   onRunning: ignoreRunning,
 }
 
@@ -48,7 +49,7 @@ function fixedDelay({ attempts, delayMs }: SettingsOf<'fixed-delay'>, restartsBe
   return {
     onFailure() {
       if (restarts >= attempts)
-        return { fail: `it was restarted ${restarts} times, ${attempts} are allowed (fixed-delay)` }
+        return { fail: `It was restarted ${restarts} times, ${attempts} are allowed (fixed-delay)` }
       restarts++
       return { restartInMs: delayMs }
     },
@@ -65,7 +66,7 @@ function failureRate({ failuresPerInterval, intervalMs, delayMs }: SettingsOf<'f
       failures = [...failures.filter((momentMs) => nowMs - momentMs < intervalMs), nowMs]
       if (failures.length <= failuresPerInterval) return { restartInMs: delayMs }
       return {
-        fail: `it failed ${failures.length} times within ${intervalMs} ms, ${failuresPerInterval} are allowed (failure-rate)`,
+        fail: `It failed ${failures.length} times within ${intervalMs} ms, ${failuresPerInterval} are allowed (failure-rate)`,
       }
     },
     onRunning: ignoreRunning,
