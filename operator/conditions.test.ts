@@ -94,6 +94,40 @@ describe('the conditions of a running job', () => {
     expect(refreshed(observed, status).phase).toBe('RUNNING')
   })
 
+  it('say that a start is under way while its pods come up, and nothing of tasks that may not run yet', () => {
+    const silent: Observed = {
+      ...world.observe(),
+      coordinator: { known: false, why: 'no pod of the coordinator runs' },
+    }
+    const begun = beginTransition(silent, status, { kind: 'upgrade', step: 'stabilising', mode: 'last-state' })
+    const after = (ms: number) => ({ ...silent, nowMs: silent.nowMs + ms })
+    const messageOf = (observed: Observed, of: ConditionType) =>
+      conditionsOf(observed, begun).find(({ type }) => type === of)!.message
+    for (const ms of [0, 59_000])
+      expect(conditions(after(ms), begun)).toMatchObject({
+        Ready: 'False Starting',
+        Degraded: 'False AsExpected',
+        CheckpointHealthy: 'Unknown Starting',
+      })
+    expect(messageOf(silent, 'Ready')).toBe(`The pods of start ${status.start} come up.`)
+    // Why they do not is told at once.
+    const pods = silent.pods.map((pod) => ({
+      ...pod,
+      trouble: { reason: 'ImagePullBackOff', message: 'no such image' },
+    }))
+    expect(conditions({ ...silent, pods }, begun)).toMatchObject({ Degraded: 'True ImagePullBackOff' })
+    expect(conditions(after(60_000), begun)).toMatchObject({
+      Ready: 'Unknown CoordinatorUnreachable',
+      Degraded: 'True CoordinatorUnreachable',
+    })
+    expect(messageOf(after(60_000), 'Degraded')).toBe(
+      `The coordinator does not answer: no pod of the coordinator runs. Whether start ${status.start} has begun is not known.`,
+    )
+    expect(conditionsOf(silent, status).find(({ type }) => type === 'Degraded')!.message).toBe(
+      'The coordinator does not answer: no pod of the coordinator runs. Its tasks run on; checkpoints wait.',
+    )
+  })
+
   it("name what is refused, and the kubelet's reason", () => {
     expect(conditions({ ...world.observe(), refusedAct: 'exceeded quota' }, status)).toEqual({
       ...calm,

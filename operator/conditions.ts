@@ -72,6 +72,7 @@ function readyWord(observed: Observed, status: StreamJobStatus): Word {
   if (transition?.step === 'closed' || transition?.step === 'starting')
     return isNot('Starting', 'The next start of the job is made ready.')
   const own = ownCoordinator(observed, status)
+  if (own === undefined && comesUp(observed, status)) return isNot('Starting', `The pods of start ${start} come up.`)
   if (own === undefined)
     return unknown('CoordinatorUnreachable', `Nobody answers for start ${start}: ${silence(observed)}.`)
   switch (own.state) {
@@ -109,6 +110,13 @@ function isolatedWord(observed: Observed, status: StreamJobStatus): Word {
   }
 }
 
+/** The coordinator of a start that has just been made is not silent yet: its pod is scheduled and begins. */
+function comesUp({ nowMs }: Observed, { transition }: StreamJobStatus): boolean {
+  return transition?.step === 'stabilising' && nowMs - timeMs(transition.stepAt) < comesUpMs
+}
+/** Pods come up in 3 to 15 s where the image is on the node; a pull comes on top. */
+const comesUpMs = 60_000
+
 function waitsFor(needed: number | undefined, offered: number | undefined): string {
   return needed !== undefined && offered !== undefined && offered < needed
     ? `It needs ${needed} slots, and its workers offer fewer.`
@@ -143,6 +151,8 @@ const stepWords = {
 function checkpointWord(observed: Observed, status: StreamJobStatus): Word {
   if (status.ended !== undefined || status.start === 0) return unknown('NotRunning', 'The job does not run.')
   const own = ownCoordinator(observed, status)
+  if (own === undefined && comesUp(observed, status))
+    return unknown('Starting', `The pods of start ${status.start} come up.`)
   if (own === undefined) return unknown('CoordinatorUnreachable', `Nobody tells: ${silence(observed)}.`)
   if (own.consecutiveFailures > 0)
     return isNot(
@@ -175,11 +185,15 @@ function degradedWord(observed: Observed, status: StreamJobStatus): Word {
   // Why nobody answers says more than that nobody does.
   if (trouble !== undefined && own === undefined) return troubleWord(trouble)
   if (status.transition?.step === 'starting') return isNot('AsExpected', 'Nothing is wrong.')
-  if (own === undefined)
-    return is(
-      'CoordinatorUnreachable',
-      `The coordinator does not answer: ${silence(observed)}. Its tasks run on; checkpoints wait.`,
-    )
+  if (own === undefined && comesUp(observed, status)) return isNot('AsExpected', 'Nothing is wrong.')
+  if (own === undefined) {
+    // In a start that has not completed anything there may be no tasks yet.
+    const left =
+      status.transition?.step === 'stabilising'
+        ? `Whether start ${status.start} has begun is not known.`
+        : 'Its tasks run on; checkpoints wait.'
+    return is('CoordinatorUnreachable', `The coordinator does not answer: ${silence(observed)}. ${left}`)
+  }
   if (own.state === 'restarting') {
     const missing = missingPods(observed)
     const lack = missing === undefined ? '' : ` ${capital(missing)}.`
