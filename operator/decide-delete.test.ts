@@ -48,6 +48,51 @@ describe('a job that is deleted', () => {
     expect(deleted(world)).toBe(0)
   })
 
+  describe('whose pods never came up', () => {
+    const neverUp = (spec: Spec = {}): World => {
+      const world = new World({ program: { module: { path: '/job.ts' }, image: 'bad:1' }, ...spec })
+      return stay(world, 20)
+    }
+
+    it('is gone in seconds: a pod for HEAD would not come up either, and that is what is said', () => {
+      const world = neverUp()
+      expect(deleted(world)).toBeLessThanOrEqual(10)
+      expect(events(world).some((event) => event.startsWith('DeletionIncomplete'))).toBe(false)
+      expect(events(world).filter((event) => event.startsWith('NeverBegan'))).toEqual([
+        'NeverBegan: No coordinator of the job was ever seen to begin, and the pod that would look for its HEAD does not run either: ImagePullBackOff: no such image. Should there be a HEAD after all, it and its transactions are left untouched; nobody starts this job again.',
+      ])
+    })
+
+    it('is gone in seconds also where a savepoint was asked for', () => {
+      expect(deleted(neverUp({ deletion: { savepoint: true, deadline: '30m' } }))).toBeLessThanOrEqual(10)
+    })
+
+    it('has its HEAD looked for as long as the deadline allows where a start may have begun', () => {
+      const lost = neverUp()
+      lost.status = undefined
+      const ran = neverUp()
+      ran.pods[0]!.fact = { ...ran.pods[0]!.fact, phase: 'Running' }
+      const again = neverUp()
+      again.status = { ...again.status!, start: 2 }
+      const restored = neverUp()
+      for (const [key, child] of restored.children) restored.children.set(key, { ...child, start: 2 })
+      for (const world of [lost, ran, again, restored]) {
+        expect(deleted(world)).toBeGreaterThanOrEqual(45)
+        expect(events(world).filter((event) => event.startsWith('NeverBegan'))).toEqual([])
+        expect(events(world).filter((event) => event.startsWith('DeletionIncomplete'))).toHaveLength(1)
+      }
+    })
+
+    it('whose HEAD could not be looked for by any pod either is said to have none as far as is known', () => {
+      const world = neverUp()
+      world.podsCannotBeMade = true
+      expect(deleted(world)).toBeGreaterThanOrEqual(45)
+      expect(events(world).at(-1)).toBe(
+        'DeletionIncomplete: The job was deleted at its deadline: no coordinator of it was ever seen to begin, and whether it has a HEAD could not be read; nobody starts this job again, and transactions, if there are any, are left untouched.',
+      )
+    })
+  })
+
   it('suspended, finished or failed needs nobody to answer', () => {
     for (const end of ['SUSPENDED', 'FINISHED', 'FAILED'] as const) {
       const world = running()

@@ -2,11 +2,11 @@
 // collector's. With coordinator, object store and API of pods gone it ends at the deadline and says what was left undone: nobody starts this
 // uid again.
 
-import type { Action, Decision, Observed, StreamJobStatus } from './contract.ts'
+import type { Action, Decision, Observed, PodFact, StreamJobStatus } from './contract.ts'
 import { FINALIZER } from './contract.ts'
 import { act, normal, record, wait, warning } from './decide-answers.ts'
 import { stuckPods } from './decide-children.ts'
-import { hasRemains, podsOf, revisionNamed, shortPod, validSpec } from './decide-facts.ts'
+import { hasRemains, isFirstStartPending, podsOf, revisionNamed, shortPod, validSpec } from './decide-facts.ts'
 import { adminAnswer } from './decide-outputs.ts'
 import { childName } from './revision-names.ts'
 import { asSentence } from './status-text.ts'
@@ -181,6 +181,8 @@ function closedByPod(observed: Observed, status: StreamJobStatus): Decision {
   const pod = shortPod(observed, 'admin-close', request)
   if (pod === undefined) return run('admin-close', 'close', ...(mode === 'delete' ? ['--deleted'] : []))
   const answer = adminAnswer(pod, observed.nowMs)
+  if (pod.trouble !== undefined && isFirstStartPending(observed, status))
+    return neverBegan(observed, status, pod.trouble)
   if (answer.kind === 'running') return wait('a pod closes HEAD', 500)
   if (answer.kind === 'failed') return again(answer.why)
   if (answer.kind === 'none') return closed(observed, status, { kind: 'empty', start: 0, unconfirmed: false })
@@ -191,6 +193,19 @@ function closedByPod(observed: Observed, status: StreamJobStatus): Decision {
   const disposed = adminAnswer(disposal, observed.nowMs)
   if (disposed.kind === 'running') return wait('a pod takes the checkpoints away', 500)
   return disposed.kind === 'failed' ? again(disposed.why) : closed(observed, status, restorePoint)
+}
+
+/** What keeps its coordinator down keeps this pod down too: of a HEAD that nobody can have written nothing is waited for. */
+function neverBegan(
+  observed: Observed,
+  status: StreamJobStatus,
+  { reason, message }: NonNullable<PodFact['trouble']>,
+): Decision {
+  const event = normal(
+    'NeverBegan',
+    `No coordinator of the job was ever seen to begin, and the pod that would look for its HEAD does not run either: ${reason}: ${asSentence(message)} Should there be a HEAD after all, it and its transactions are left untouched; nobody starts this job again.`,
+  )
+  return record(observed, toStep(observed, status, 'closed'), 'there is nothing to be closed', [event])
 }
 
 function takenDown(observed: Observed): Decision {
@@ -212,14 +227,17 @@ function givenUp(observed: Observed, status: StreamJobStatus): Decision {
   return act('the deadline of the deletion has come', event, ...forced, { type: 'removeFinalizer' })
 }
 
-function undone(observed: Observed, { transition }: StreamJobStatus): string {
+function undone(observed: Observed, status: StreamJobStatus): string {
   const { coordinator, refusedAct } = observed
+  const { transition } = status
   if (transition?.kind === 'delete' && transition.step === 'closed')
     return podsOf(observed, 'worker').length + podsOf(observed, 'coordinator').length > 0
       ? 'some of its pods were still there'
       : 'it took too long'
   if (transition?.mode === 'savepoint' && transition.savepoint !== undefined)
     return `it was stopped with a savepoint, and no Savepoint could be made for it${refusedAct === undefined ? '' : ` (${refusedAct})`}; make one with its path to have it by name`
+  if (isFirstStartPending(observed, status))
+    return 'no coordinator of it was ever seen to begin, and whether it has a HEAD could not be read; nobody starts this job again, and transactions, if there are any, are left untouched'
   const end = coordinator.known ? coordinator.value.end : undefined
   if (end !== undefined && end !== 'none')
     return `HEAD has ended (${end}), and checkpoints that onCancellation gives up may still be there`

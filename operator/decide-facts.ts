@@ -145,6 +145,19 @@ export function hasRemains({ children, pods, revisions }: Observed): boolean {
   return revisions.length > 0 || pods.length > 0 || Object.values(children).some(({ ownedByJob }) => ownedByJob)
 }
 
+/**
+ * Nothing tells of a coordinator that began: status and objects know of one start and of nothing that it could have come to, and the pods that are
+ * there have never run a container. A status that was lost, or is an older one, has another start or HEAD's restore point.
+ */
+export function isFirstStartPending(observed: Observed, status: StreamJobStatus): boolean {
+  const { start, restorePoint, stableRevision, lastCheckpoint, ended } = status
+  const hasCome = [restorePoint, stableRevision, lastCheckpoint, ended].some((each) => each !== undefined)
+  const pods = [...podsOf(observed, 'coordinator'), ...podsOf(observed, 'worker')]
+  const isPending = pods.length > 0 && pods.every(({ phase }) => phase === 'Pending')
+  const isFirst = start === 1 && startsOfChildren(observed).every((each) => each === 1)
+  return isFirst && !hasCome && !observed.coordinator.known && isPending
+}
+
 /** The numbers of starts whose objects are there: they are not used again, whatever status and HEAD say. */
 export function startsOfChildren({ children }: Observed): readonly number[] {
   return Object.values(children).flatMap(({ ownedByJob, start }) => (ownedByJob && start !== undefined ? [start] : []))
