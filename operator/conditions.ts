@@ -5,7 +5,15 @@ import { sharedNatsText } from './contract.ts'
 import type { Condition, ConditionType, Observed, StreamJobStatus } from './contract.ts'
 import { childrenOf } from './decide-children.ts'
 import { desiredOf, isBlocked, isOutdated } from './decide-desired.ts'
-import { awaitedPodTrouble, outageOf, ownCoordinator, ownRevision, troubleOf, validSpec } from './decide-facts.ts'
+import {
+  awaitedPodTrouble,
+  outageOf,
+  ownCoordinator,
+  ownRevision,
+  preflightTrouble,
+  troubleOf,
+  validSpec,
+} from './decide-facts.ts'
 import type { Trouble } from './decide-facts.ts'
 import { isSupported } from './decide-supported.ts'
 import { restoreFromProblem } from './decide-restore-from.ts'
@@ -28,7 +36,7 @@ export function conditionsOf(observed: Observed, status: StreamJobStatus): reado
   const stalled = blocked ?? stalledBy(observed, status)
   const words: Readonly<Record<ConditionType, Word>> = {
     Ready: readyWord(observed, status),
-    Progressing: progressingWord(status),
+    Progressing: progressingWord(observed, status),
     CheckpointHealthy: checkpointWord(observed, status),
     Degraded: degradedWord(observed, status),
     UpgradeBlocked: blocked ?? isNot('NotBlocked', 'No change of the spec waits.'),
@@ -127,13 +135,18 @@ function silence({ coordinator }: Observed): string {
   return coordinator.known ? `the coordinator is at start ${coordinator.value.start}` : coordinator.why
 }
 
-function progressingWord({ transition, ended }: StreamJobStatus): Word {
+function progressingWord(observed: Observed, status: StreamJobStatus): Word {
+  const { transition, ended } = status
   if (transition === undefined)
     return isNot(ended === undefined ? 'Settled' : capital(ended.toLowerCase()), 'Nothing is under way.')
   const { kind, step, to, parallelism } = transition
   const target =
     parallelism !== undefined ? ` to parallelism ${parallelism}` : to === undefined ? '' : ` to revision ${to}`
-  return is(`${capital(kind)}${capital(step)}`, `${capital(kind)}${target}: ${stepWords[step]}.`)
+  // The job is none the worse for it: the upgrade goes on without.
+  const trouble = preflightTrouble(observed, status)
+  const lack =
+    trouble === undefined ? '' : ` ${capital(trouble.who)} does not run: ${trouble.reason}: ${trouble.message}`
+  return is(`${capital(kind)}${capital(step)}`, `${capital(kind)}${target}: ${stepWords[step]}.${lack}`)
 }
 
 const stepWords = {
@@ -200,7 +213,10 @@ function degradedWord(observed: Observed, status: StreamJobStatus): Word {
     return is('Restarting', `The job restarts after a failure: ${asSentence(own.lastFailure ?? 'unknown')}${lack}`)
   }
   if (trouble !== undefined) return troubleWord(trouble)
-  if (status.blocked?.reason === 'RolledBack') return is('RolledBack', status.blocked.message)
+  const desired = desiredOf(observed)
+  // Another edit is another attempt: what was rolled back says nothing of it.
+  const isSuperseded = desired.kind === 'known' && !isBlocked(desired, status)
+  if (status.blocked?.reason === 'RolledBack' && !isSuperseded) return is('RolledBack', status.blocked.message)
   return isNot('AsExpected', 'Nothing is wrong.')
 }
 

@@ -93,11 +93,27 @@ const awaitedPods: Partial<Record<TransitionStep, readonly PodPurpose[]>> = {
 /** A short pod that is waited for and does not run. Of one that has ended its answer counts. */
 export function awaitedPodTrouble({ pods }: Observed, { transition }: StreamJobStatus): Trouble | undefined {
   const purposes = transition === undefined ? undefined : awaitedPods[transition.step]
-  for (const { name, purpose, request, phase, trouble } of pods) {
-    const isAwaited = purpose !== undefined && purposes?.includes(purpose) === true && request === transition?.request
-    if (isAwaited && trouble !== undefined && phase !== 'Succeeded' && phase !== 'Failed')
-      return { who: `pod ${name}`, ...trouble }
-  }
+  return shortPodTrouble(
+    pods.filter(
+      ({ purpose, request }) =>
+        purpose !== undefined && purposes?.includes(purpose) === true && request === transition?.request,
+    ),
+  )
+}
+
+/** The preflight pod that is waited for, for a bounded time, and does not run. */
+export function preflightTrouble({ pods }: Observed, { transition }: StreamJobStatus): Trouble | undefined {
+  if (transition?.step !== 'preparing') return undefined
+  // One revision's behind the name of the request.
+  const ofRequest = `${transition.request}-`
+  return shortPodTrouble(
+    pods.filter(({ purpose, request }) => purpose === 'preflight' && request?.startsWith(ofRequest) === true),
+  )
+}
+
+function shortPodTrouble(pods: readonly PodFact[]): Trouble | undefined {
+  for (const { name, phase, trouble } of pods)
+    if (trouble !== undefined && phase !== 'Succeeded' && phase !== 'Failed') return { who: `pod ${name}`, ...trouble }
   return undefined
 }
 

@@ -71,6 +71,20 @@ describe('an upgrade that is not stable', () => {
     )
   })
 
+  it('is not spoken of any more while the next edit is tried, of which is said why it does not come up', () => {
+    const world = running(short)
+    world.edit({ program: { ...program, args: { crash: true } } })
+    reaches(world, 'RUNNING', 3)
+    world.edit({ program: { ...program, image: 'bad:1' } })
+    steps(world, () => world.pods.some(({ fact }) => fact.purpose === 'preflight' && fact.trouble !== undefined))
+    stay(world, 1)
+    expect(world.status).toMatchObject({ transition: { step: 'preparing' }, blocked: { reason: 'RolledBack' } })
+    expect(condition(world, 'Degraded')).toMatchObject({ status: 'False', reason: 'AsExpected' })
+    expect(condition(world, 'Progressing').message).toMatch(
+      /^Upgrade to revision \S+: the revision is stored and tried out\. Pod \S+ does not run: ImagePullBackOff: no such image$/,
+    )
+  })
+
   it('is tried again by restartNonce', () => {
     const world = running(short)
     world.edit({ program: { ...program, args: { crash: true } } })
