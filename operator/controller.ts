@@ -15,6 +15,7 @@ import type { OperatorMetrics } from './metrics.ts'
 import type { Observer, SeenJob } from './observe.ts'
 import { statusOf } from './observe.ts'
 import { WorkQueue } from './queue.ts'
+import { asSentence } from './status-text.ts'
 
 export interface ControllerOptions {
   readonly context: ActContext
@@ -189,7 +190,7 @@ export class Controller {
           type: 'event',
           kind: 'Warning',
           reason: 'ActionRefused',
-          message: `What is to be done is refused (${why}): ${error.message.replace(/\.$/, '')}. It is tried again.`,
+          message: `What is to be done is refused (${why}): ${asSentence(error.message)} It is tried again.`,
         })
       }
       throw error

@@ -134,7 +134,7 @@ export class Operator {
       code,
       coordinators,
       outputs,
-      sources: new PodSources(client, clock),
+      sources: new PodSources(client, this.#caches, clock),
       foreign,
       namespaces: new Namespaces(client, clock),
       defaults: this.#defaults,

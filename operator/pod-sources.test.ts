@@ -36,7 +36,7 @@ function pod(more: { spec?: object; status?: object; metadata?: object } = {}): 
   }
 }
 
-function subject(isThere: (key: string) => boolean) {
+function subject(isThere: (key: string) => boolean, cached: readonly string[] = []) {
   const { clock } = manualEnvironment()
   const asked: string[] = []
   const client = {
@@ -47,7 +47,11 @@ function subject(isThere: (key: string) => boolean) {
       return isThere(key) ? { apiVersion, kind, metadata: { namespace: namespace!, name } } : undefined
     },
   }
-  return { sources: new PodSources(client, clock), clock, asked }
+  const caches = {
+    get: ({ kind, apiVersion }: ResourceType, namespace: string, name: string) =>
+      cached.includes(`${kind}/${name}`) ? { apiVersion, kind, metadata: { namespace, name } } : undefined,
+  }
+  return { sources: new PodSources(client, caches, clock), clock, asked }
 }
 
 describe('what a pod cannot begin without', () => {
@@ -92,6 +96,14 @@ describe('what a pod cannot begin without', () => {
     clock.advance(5_000)
     await sources.missingOf(pod())
     expect(asked).toHaveLength(14)
+  })
+
+  it('is not asked for where the caches have it', async () => {
+    const { sources, asked } = subject(() => true, ['ConfigMap/config', 'Secret/one'])
+    expect(await sources.missingOf(pod())).toBeUndefined()
+    expect(asked).toHaveLength(5)
+    expect(asked).not.toContain('ConfigMap/config')
+    expect(asked).not.toContain('Secret/one')
   })
 
   it('is not missing where it cannot be read', async () => {

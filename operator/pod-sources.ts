@@ -1,14 +1,13 @@
 // Secrets and ConfigMaps that a pod cannot begin without and that are not there. Its containers are not created then, and of a volume only an
 // event of the kubelet says why, which the operator may not read; so those that the pod names are looked for. Only of a pod that waits on its
-// node, and only metadata is read.
+// node, and only metadata is read; of what the caches hold, as the job's own, nothing.
 
 import type { Clock } from '../runtime/base/environment.ts'
 import type { PodFact } from './contract.ts'
+import type { Caches } from './caches.ts'
 import type { KubeClient, KubeObject } from './kubernetes/contract.ts'
 import { types } from './kubernetes/types.ts'
-
-const lookMs = 5_000
-const rememberedMax = 1_000
+import { RecentLooks } from './recent-looks.ts'
 
 interface Source {
   readonly kind: 'Secret' | 'ConfigMap'
@@ -17,12 +16,13 @@ interface Source {
 
 export class PodSources {
   readonly #client: Pick<KubeClient, 'get'>
-  readonly #clock: Clock
-  readonly #known = new Map<string, { readonly isMissing: boolean; readonly atMs: number }>()
+  readonly #caches: Pick<Caches, 'get'>
+  readonly #looks: RecentLooks<boolean>
 
-  constructor(client: Pick<KubeClient, 'get'>, clock: Clock) {
+  constructor(client: Pick<KubeClient, 'get'>, caches: Pick<Caches, 'get'>, clock: Clock) {
     this.#client = client
-    this.#clock = clock
+    this.#caches = caches
+    this.#looks = new RecentLooks(clock)
   }
 
   /** The first that is missing, as the trouble of the pod. Never rejects: what cannot be read is not missing. */
@@ -41,24 +41,14 @@ export class PodSources {
   }
 
   async #isMissing(namespace: string, { kind, name }: Source): Promise<boolean> {
-    const key = `${kind}/${namespace}/${name}`
-    const nowMs = this.#clock.nowMs()
-    const known = this.#known.get(key)
-    if (known !== undefined && nowMs - known.atMs < lookMs) return known.isMissing
     const type = kind === 'Secret' ? types.secret : types.configMap
-    const isMissing = await this.#client.get(type, { namespace, name }, { metadataOnly: true }).then(
-      (found) => found === undefined,
-      () => false,
+    if (this.#caches.get(type, namespace, name) !== undefined) return false
+    return this.#looks.at(`${kind}/${namespace}/${name}`, () =>
+      this.#client.get(type, { namespace, name }, { metadataOnly: true }).then(
+        (found) => found === undefined,
+        () => false,
+      ),
     )
-    this.#remember(key, { isMissing, atMs: nowMs })
-    return isMissing
-  }
-
-  #remember(key: string, known: { readonly isMissing: boolean; readonly atMs: number }): void {
-    this.#known.delete(key)
-    this.#known.set(key, known)
-    if (this.#known.size <= rememberedMax) return
-    for (const oldest of this.#known.keys()) return void this.#known.delete(oldest)
   }
 }
 

@@ -9,6 +9,7 @@ import { until } from '../../tests/servers/support/server-process.ts'
 import { clusterAccess } from './access.ts'
 import type { Cluster } from './contract.ts'
 import { apiServerPort, runningEngine, startEngine, stopEngine } from './engine.ts'
+import type { Engine } from './engine.ts'
 import { nodeImage } from './node-image.ts'
 import { needPackages } from './packages.ts'
 import { handleOf, isAlive } from './process-handle.ts'
@@ -63,6 +64,13 @@ export function kindCluster({ name = 'millrace' }: KindOptions = {}): Cluster {
   const kind = async (args: readonly string[], options: RunOptions = {}): Promise<RunResult> =>
     run(await clusterProgram('kind'), args, { ...options, env: needHost().env })
   const docker: Host['docker'] = (args, options) => needHost().docker(args, options)
+  /** Our own engine ends with all in it; on another's only our nodes go. */
+  const removeCluster = (from: Host | undefined): Promise<void> =>
+    step('remove cluster', async () => {
+      if (from !== undefined && from.relayPort === undefined) await removeNodes(from, name)
+      await stopEngine(folder)
+      await removeTraces(folder)
+    })
   /** Ready by the word of a kubelet that lives: what the one before said stands for some seconds more. */
   const nodeReady = async (node: string, sinceMs: number): Promise<boolean> => {
     const { spec } = await access.get<LeaseObject>(['--namespace', 'kube-node-lease', 'get', 'lease', node])
@@ -129,26 +137,17 @@ export function kindCluster({ name = 'millrace' }: KindOptions = {}): Cluster {
 
     down: async () => {
       if (host === undefined) return
-      await step('remove cluster', async () => {
-        // Our own engine ends with all in it; on another's only our nodes go.
-        if (needHost().relayPort === undefined) await removeNodes(needHost(), name)
-        await stopEngine(folder)
-        await removeTraces(folder)
-      })
+      await removeCluster(host)
       host = undefined
     },
 
     downKept: async () => {
       claim(folder, name)
-      const isOwn = runningEngine(folder) !== undefined
-      const foreign = isOwn ? undefined : await foreignHost()
-      const nodes = foreign === undefined ? [] : await nodesOf(foreign, name)
-      if (!isOwn && nodes.length === 0 && !existsSync(kubeconfig)) return false
-      await step('remove cluster', async () => {
-        if (foreign !== undefined) await removeNodes(foreign, name)
-        await stopEngine(folder)
-        await removeTraces(folder)
-      })
+      const kept = await keptHost(folder)
+      const hasEngine = kept?.relayPort !== undefined
+      const hasNodes = kept !== undefined && !hasEngine && (await nodesOf(kept, name)).length > 0
+      if (!hasEngine && !hasNodes && !existsSync(kubeconfig)) return false
+      await removeCluster(kept)
       return true
     },
 
@@ -219,13 +218,7 @@ async function removeTraces(folder: string): Promise<void> {
 
 async function keptHost(folder: string): Promise<Host | undefined> {
   const engine = runningEngine(folder)
-  if (engine !== undefined)
-    return {
-      docker: (...words) => engine.docker(...words),
-      env: { DOCKER_HOST: engine.host },
-      relayPort: engine.relayPort,
-    }
-  return foreignHost()
+  return engine === undefined ? foreignHost() : hostOf(engine)
 }
 
 /** A Docker engine that is there already, else one of our own. */
@@ -234,7 +227,10 @@ async function findHost(folder: string): Promise<Host> {
   if (foreign !== undefined) return foreign
   await needPackages()
   await raiseWatchLimits()
-  const engine = await startEngine(folder)
+  return hostOf(await startEngine(folder))
+}
+
+function hostOf(engine: Engine): Host {
   return {
     docker: (...words) => engine.docker(...words),
     env: { DOCKER_HOST: engine.host },

@@ -93,11 +93,8 @@ function textOf({ answer, reasons, slotsNeeded, parallelism, against }: Prefligh
         ? 'No: the job cannot begin.'
         : 'It could not be found out.',
     ...reasons.map(({ message }) => message),
-    ...(against === null
-      ? answer === 'yes'
-        ? ['It begins from the beginning: there is no restore point.']
-        : []
-      : [`Held against ${against.kind} ${against.id}, ${against.path}.`]),
+    ...(against === null ? [] : [`Held against ${against.kind} ${against.id}, ${against.path}.`]),
+    ...(against === null && answer === 'yes' ? ['It begins from the beginning: there is no restore point.'] : []),
     ...(parallelism === null || slotsNeeded === null
       ? []
       : [`Parallelism ${parallelism}, ${counted(slotsNeeded, 'slot', 'slots')}.`]),

@@ -1,9 +1,7 @@
 // Where the code is that could not be loaded: Node says it in an error's stack alone, in two ways.
 
 import { fileURLToPath } from 'node:url'
-
-/** Of this package's own files: whoever calls them wrongly is the one to be named. */
-const ownFolder = new URL('../', import.meta.url).href
+import { isUserCode } from '../base/user-place.ts'
 
 export interface Place {
   /** By its real path, whatever links lead to it. */
@@ -28,10 +26,10 @@ function shownPlace(stack: string): Place | undefined {
   return { path: pathOf(named[1]!), at: `${named[2]}${column}` }
 }
 
-/** What the file's own code threw: the first frame that is the user's. */
+/** What the file's own code threw: the first frame that is the user's. Whoever calls the runtime wrongly is the one to be named. */
 function thrownPlace(stack: string): Place | undefined {
   for (const [, file, at] of stack.matchAll(/^ {4}at .*?(file:\/\/\S+?):(\d+:\d+)\)?$/gm))
-    if (!file!.startsWith(ownFolder) && !file!.includes('/node_modules/')) return { path: pathOf(file!), at: at! }
+    if (isUserCode(file!)) return { path: pathOf(file!), at: at! }
   return undefined
 }
 

@@ -95,7 +95,7 @@ export class SavepointRequests {
     }
     const standing = head.savepointRequests.find((entry) => entry.request === request)
     const result = resultIn(head, request)
-    const before = this.purposeOf(request) ?? (standing && purposeOf(wishOf(standing))) ?? (result && purposeIn(result))
+    const before = this.purposeOf(request) ?? purposeIn(standing ?? result ?? {})
     if (before !== undefined && before !== purposeOf(wish)) refuse(before)
     if (result?.start !== undefined && result.start !== head.start)
       refuse(`${before ?? 'take a snapshot'} in start ${result.start}`)
@@ -146,13 +146,9 @@ export function purposeOf(wish: Wish): string {
   return wish.mode === 'rescale' ? `rescale the job to ${wish.parallelism}` : purposes[wish.mode]
 }
 
-function wishOf({ mode, parallelism }: Pick<SavepointRequest, 'mode' | 'parallelism'>): Wish {
-  return mode === 'rescale' ? { mode, parallelism: parallelism ?? 0 } : { mode }
-}
-
 /** undefined: HEAD does not tell. */
-function purposeIn({ mode, parallelism }: SavepointResult): string | undefined {
-  return mode && purposeOf(wishOf({ mode, ...(parallelism !== undefined && { parallelism }) }))
+function purposeIn({ mode, parallelism = 0 }: Partial<SavepointRequest>): string | undefined {
+  return mode && purposeOf(mode === 'rescale' ? { mode, parallelism } : { mode })
 }
 
 function resultIn(head: Head, request: RequestId): SavepointResult | undefined {

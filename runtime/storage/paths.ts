@@ -54,7 +54,7 @@ export function savepointOfKey(key: string): CheckpointId | undefined {
 
 /** Whether it is the manifest of a savepoint, under the name that it was written under or another that begins so. */
 export function isSavepointManifest(key: string): boolean {
-  return new RegExp(`^${SAVEPOINTS_PREFIX}[^/]+/${METADATA}$`).test(key)
+  return /^savepoint-[^/]+\/_metadata$/.test(key)
 }
 
 export function manifestKey(id: CheckpointId, kind: SnapshotKind): ObjectKey {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { withPrepareCommit } from '../../tests/support/wrapped-sink.ts'
 import { failpointNames } from '../base/failpoints.ts'
 import { collected } from '../connectors/collection.ts'
 import { ledgerSink, plainLedgerSink } from '../connectors/ledger.ts'
@@ -108,25 +109,13 @@ describe('a mini cluster', () => {
 describe('a killed slot', () => {
   it('leaves the next attempt of a sink a name for its transactions that no sweep takes for an older one', async () => {
     const prepared: string[] = []
-    const counting = countingJob(undefined, (ledger) => {
-      const sink = ledgerSink(ledger)
-      return {
-        ...sink,
-        createWriter: (context) => {
-          const writer = sink.createWriter(context)
-          return {
-            open: () => writer.open(),
-            write: (value, timestamp) => writer.write(value, timestamp),
-            prepareCommit: async (checkpoint, end) => {
-              const transactions = await writer.prepareCommit(checkpoint, end)
-              prepared.push(...transactions.map(({ transaction }) => transaction))
-              return transactions
-            },
-            close: () => writer.close(),
-          }
-        },
-      }
-    })
+    const counting = countingJob(undefined, (ledger) =>
+      withPrepareCommit(ledgerSink(ledger), async (writer, ...barrier) => {
+        const transactions = await writer.prepareCommit(...barrier)
+        prepared.push(...transactions.map(({ transaction }) => transaction))
+        return transactions
+      }),
+    )
     const cluster = await opened(counting)
     await cluster.start()
     await cluster.checkpoint()

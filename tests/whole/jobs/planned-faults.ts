@@ -2,6 +2,7 @@
 
 import { closeSync, existsSync, openSync } from 'node:fs'
 import type { Sink } from 'millrace/connectors'
+import { withPrepareCommit } from '../../support/wrapped-sink.ts'
 
 /** Records of split 0 from which on the job's code misbehaves. */
 const throwInMap = 300
@@ -64,19 +65,8 @@ export function faultsIn(folder: string | undefined): PlannedFaults {
 
 /** The sink, whose writer throws at a barrier when that is planned. */
 export function throwingSink<T>(sink: Sink<T>, faults: PlannedFaults): Sink<T> {
-  return {
-    ...sink,
-    createWriter: (context) => {
-      const writer = sink.createWriter(context)
-      return {
-        open: () => writer.open(),
-        write: (value, timestamp) => writer.write(value, timestamp),
-        prepareCommit: (checkpoint, endOfInput) => {
-          faults.atSnapshot()
-          return writer.prepareCommit(checkpoint, endOfInput)
-        },
-        close: () => writer.close(),
-      }
-    },
-  }
+  return withPrepareCommit(sink, (writer, ...barrier) => {
+    faults.atSnapshot()
+    return writer.prepareCommit(...barrier)
+  })
 }
