@@ -6,7 +6,9 @@ import type { AddressInfo, Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Clock } from '../../runtime/base/environment.ts'
 import { CREDIT_BYTES_MAX } from '../../runtime/network/limits.ts'
+import { DIAL_TIMEOUT_MS, RETRY_MS_MIN } from '../../runtime/network/nats/limits.ts'
 import { testAuthority } from '../support/certificates.ts'
 import { jobCredentials } from './support/nats-credentials.ts'
 import { addressOf, rejection, TestLinks } from './support/nats-links.ts'
@@ -350,16 +352,47 @@ describe('a connection', () => {
     const server = await start()
     const proxy = await startProxy({ port: server.port })
     try {
-      await links.open({ servers: [`nats://127.0.0.1:${proxy.port}`] })
       const fromMs = performance.now()
-      await until('3 s are over', () => {
+      await links.open({ servers: [`nats://127.0.0.1:${proxy.port}`] })
+      await until('it has come back six times', () => {
         proxy.cut()
-        return performance.now() - fromMs > 3000
+        return proxy.accepted > 6
       })
-      expect(proxy.accepted).toBeGreaterThan(3)
-      expect(proxy.accepted).toBeLessThan(20)
+      // Six waits, each twice the one before it, and each at least the half of itself.
+      expect(performance.now() - fromMs).toBeGreaterThanOrEqual(((2 ** 6 - 1) * RETRY_MS_MIN) / 2)
     } finally {
       await proxy.close()
+    }
+  })
+
+  it('knows at once that the server has ended it while it was tried out', async () => {
+    let accepted = 0
+    const fickle = createServer((socket) => {
+      accepted++
+      socket.on('error', () => undefined)
+      socket.write(
+        `INFO ${JSON.stringify({ server_id: 'fickle', version: '2.15.1', proto: 1, headers: true, max_payload: 1 << 20 })}\r\n`,
+      )
+      // The first ping ends the handshake, the second is the trial's.
+      socket.on('data', (bytes) => (text(bytes).includes('SUB') ? socket.destroy() : socket.write('PONG\r\n')))
+    })
+    await new Promise<void>((resolve) => fickle.listen(0, '127.0.0.1', resolve))
+    try {
+      const { clock } = links.environment
+      // Time in which no trial ever takes too long.
+      const patient: Clock = {
+        nowMs: () => clock.nowMs(),
+        wallMs: () => clock.wallMs(),
+        timer: (delayMs, callback) =>
+          delayMs === DIAL_TIMEOUT_MS ? { cancel: () => undefined } : clock.timer(delayMs, callback),
+      }
+      const servers = [`nats://127.0.0.1:${(fickle.address() as AddressInfo).port}`]
+      const environment = { ...links.environment, clock: patient }
+      const refused = rejection(links.open({ servers }, { connectDeadlineMs: 500, environment }))
+      await until('it has asked again', () => accepted > 2)
+      expect((await refused).code).toBe('MR-W30')
+    } finally {
+      await new Promise<void>((resolve) => fickle.close(() => resolve()))
     }
   })
 

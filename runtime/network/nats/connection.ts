@@ -218,7 +218,9 @@ export class Connection {
     void listen()
     const subscription = client.subscribe(trial, { callback: () => undefined })
     client.publish(trial)
-    const answered = await this.#inTime(client.flush(), DIAL_TIMEOUT_MS)
+    // The client leaves a flush of an ended connection open for ever.
+    const ended = client.closed().then(() => Promise.reject(new Error('the connection ended')))
+    const answered = await this.#inTime(Promise.race([client.flush(), ended]), DIAL_TIMEOUT_MS)
     if (!answered) return networkError('MR-W30', `At ${server}: it took a connection and does not answer.`)
     // What the server said is told in a turn of its own.
     await new Promise<void>((resolve) => this.#clock.timer(0, resolve))
