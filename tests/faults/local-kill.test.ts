@@ -15,11 +15,11 @@ import { realEnvironment } from '../../runtime/local/platform/real-environment.t
 import { HeadKeeper } from '../../runtime/storage/head-keeper.ts'
 import { cancel } from '../../runtime/storage/head.ts'
 import { attachLocalStores } from '../../runtime/storage/local-stores.ts'
-import { keyOf, splits } from './jobs/ledger-shape.ts'
-import { JobProcess } from './support/job-process.ts'
-import { hurry, ledgerOf, linesOf, wrongWindows } from './support/ledger-folder.ts'
+import { keyOf, splits } from '../whole/jobs/ledger-shape.ts'
+import { JobProcess } from '../whole/support/job-process.ts'
+import { hurry, ledgerOf, linesOf, wrongWindows } from '../whole/support/ledger-folder.ts'
 
-const jobFileOf = (name: string): string => fileURLToPath(new URL(`./jobs/${name}.ts`, import.meta.url))
+const jobFileOf = (name: string): string => fileURLToPath(new URL(`../whole/jobs/${name}.ts`, import.meta.url))
 
 let root = ''
 beforeAll(() => {
