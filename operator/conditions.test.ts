@@ -120,6 +120,13 @@ describe('the conditions of a running job', () => {
       Ready: 'Unknown CoordinatorUnreachable',
       Degraded: 'True CoordinatorUnreachable',
     })
+    // A large image takes as long as it takes, until the start is stalled.
+    const pulling = silent.pods.map((pod) => ({ ...pod, phase: 'Pending' as const, ready: false }))
+    const late = { ...after(299_000), pods: pulling }
+    expect(conditions(late, begun)).toMatchObject({ Ready: 'False Starting', Degraded: 'False AsExpected' })
+    expect(conditions({ ...after(301_000), pods: pulling }, begun)).toMatchObject({
+      Stalled: 'True ProgressDeadlineExceeded',
+    })
     expect(messageOf(after(60_000), 'Degraded')).toBe(
       `The coordinator does not answer: no pod of the coordinator runs. Whether start ${status.start} has begun is not known.`,
     )

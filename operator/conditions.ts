@@ -10,6 +10,7 @@ import {
   outageOf,
   ownCoordinator,
   ownRevision,
+  podsOf,
   preflightTrouble,
   troubleOf,
   validSpec,
@@ -118,11 +119,18 @@ function isolatedWord(observed: Observed, status: StreamJobStatus): Word {
   }
 }
 
-/** The coordinator of a start that has just been made is not silent yet: its pod is scheduled and begins. */
-function comesUp({ nowMs }: Observed, { transition }: StreamJobStatus): boolean {
-  return transition?.step === 'stabilising' && nowMs - timeMs(transition.stepAt) < comesUpMs
+/**
+ * The coordinator of a start that has just been made is not silent yet: its pod is scheduled and begins, or its image is still being pulled.
+ * What keeps it from that is told as its trouble, and a start that takes too long as Stalled.
+ */
+function comesUp(observed: Observed, { transition }: StreamJobStatus): boolean {
+  if (transition?.step !== 'stabilising') return false
+  const isPending = podsOf(observed, 'coordinator').some(
+    ({ phase, nodeSilent, deletingSince }) => phase === 'Pending' && !nodeSilent && deletingSince === undefined,
+  )
+  return isPending || observed.nowMs - timeMs(transition.stepAt) < comesUpMs
 }
-/** Pods come up in 3 to 15 s where the image is on the node; a pull comes on top. */
+/** Pods come up in 3 to 15 s where the image is on the node. */
 const comesUpMs = 60_000
 
 function waitsFor(needed: number | undefined, offered: number | undefined): string {
@@ -250,10 +258,11 @@ function blockedBy(observed: Observed, status: StreamJobStatus): Word | undefine
       desired.reason,
       `${desired.message}${status.start > 0 ? ' The job runs on by the last spec that was good.' : ''}`,
     )
-  if (transition?.step === 'closing') {
+  // A deletion has its own ways and its deadline: no edit of the spec is what it needs.
+  if (transition?.step === 'closing' && transition.kind !== 'delete') {
     const choice = closeChoice(observed, status)
     if (choice.how === 'block') return is(choice.reason, choice.message)
-    if (transition.retry !== undefined && transition.kind !== 'delete')
+    if (transition.retry !== undefined)
       return is(
         transition.mode === 'savepoint' ? 'SavepointFailed' : 'RestorePointUnknown',
         `It is tried again: ${asSentence(transition.retry.why)} Nothing was taken away.`,

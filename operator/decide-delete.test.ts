@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { conditionsOf } from './conditions.ts'
 import { FINALIZER } from './contract.ts'
 import { isQuiet, reaches, running, stay, steps } from './decide-story.ts'
 import { World, restorePointOf } from './decide-world.ts'
@@ -278,6 +279,20 @@ describe('deletion.savepoint', () => {
     }
   })
 
+  it('of a job whose start was just ended at a checkpoint for an upgrade is not waited for: its checkpoints stay', () => {
+    const world = running({ ...spec, upgradeMode: 'last-state', checkpointing: { onCancellation: 'delete' } })
+    world.edit({ logLevel: 'debug' })
+    steps(world, () => world.status!.transition?.step === 'closed')
+    world.coordinatorIsSilent = true
+    world.deeds.length = 0
+    expect(deleted(world)).toBeLessThanOrEqual(15)
+    expect(events(world)).toEqual([
+      'Deleting: The job is deleted, after a savepoint.',
+      'SavepointFailed: The job is deleted without the savepoint that deletion.savepoint asks for: its running start had been ended at a checkpoint already. Its checkpoints stay.',
+    ])
+    expect(world.head!.end).toBe('suspended')
+  })
+
   it('that fails says so, and the job goes', () => {
     const world = running(spec)
     world.savepointsFail = true
@@ -290,6 +305,12 @@ describe('deletion.savepoint', () => {
   it('of a job that nobody answers for does not hold it up for ever', () => {
     const world = running(spec)
     world.coordinatorIsSilent = true
+    world.delete()
+    stay(world, 5)
+    // It is no change of the spec that it waits for.
+    expect(conditionsOf(world.observe(), world.status!).find(({ type }) => type === 'UpgradeBlocked')).toMatchObject({
+      status: 'False',
+    })
     expect(deleted(world)).toBeLessThanOrEqual(40)
     expect(events(world).filter((event) => event.startsWith('SavepointFailed'))).toHaveLength(1)
     expect(events(world).some((event) => event.startsWith('DeletionIncomplete'))).toBe(false)

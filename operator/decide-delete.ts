@@ -2,7 +2,7 @@
 // collector's. With coordinator, object store and API of pods gone it ends at the deadline and says what was left undone: nobody starts this
 // uid again.
 
-import type { Action, Decision, Observed, PodFact, StreamJobStatus } from './contract.ts'
+import type { Action, Decision, EventAction, Observed, PodFact, StreamJobStatus } from './contract.ts'
 import { FINALIZER } from './contract.ts'
 import { act, normal, record, wait, warning } from './decide-answers.ts'
 import { stuckPods } from './decide-children.ts'
@@ -44,9 +44,10 @@ function inTime(observed: Observed, status: StreamJobStatus, leftMs: number): De
     const savepoint = wantsSavepoint ? closedWith(status) : undefined
     const from = status.revision
     const next = beginTransition(observed, status, { kind: 'delete', step: 'closing', mode, from, savepoint })
-    return record(observed, next, 'it is deleted', [
-      normal('Deleting', `The job is deleted${wantsSavepoint ? ', after a savepoint' : ''}.`),
-    ])
+    const begun = normal('Deleting', `The job is deleted${wantsSavepoint ? ', after a savepoint' : ''}.`)
+    if (wantsSavepoint && savepoint === undefined && status.transition?.step === 'closed')
+      return givenUpSavepoint(observed, next, 'its running start had been ended at a checkpoint already', [begun])
+    return record(observed, next, 'it is deleted', [begun])
   }
   if (status.transition.step !== 'closed') return closing(observed, status, leftMs)
   return takenDown(observed)
@@ -108,12 +109,17 @@ function discards(observed: Observed, status: StreamJobStatus): boolean {
 }
 
 /** The checkpoints are all that is left then: they stay, whatever the policy. */
-function givenUpSavepoint(observed: Observed, status: StreamJobStatus, why: string): Decision {
+function givenUpSavepoint(
+  observed: Observed,
+  status: StreamJobStatus,
+  why: string,
+  before: readonly EventAction[] = [],
+): Decision {
   const event = warning(
     'SavepointFailed',
     `The job is deleted without the savepoint that deletion.savepoint asks for: ${asSentence(why)} Its checkpoints stay.`,
   )
-  return record(observed, closedIn('last-state', status), 'there is no savepoint', [event])
+  return record(observed, closedIn('last-state', status), 'there is no savepoint', [...before, event])
 }
 
 /** Once the savepoint is had, or is not to be had. delete: as the policy says; last-state: what HEAD retains stays. */

@@ -107,6 +107,17 @@ describe('an upgrade', () => {
     },
   )
 
+  it('to begin at the latest of a job without checkpoints is refused with what the user can do about that', () => {
+    const world = running({}, (each) => void (each.checkpointing = 'off'))
+    world.edit({ restoreFrom: 'latest', restoreNonce: 1, upgradeMode: 'stateless' })
+    stay(world, 60)
+    expect(world.status!.start).toBe(1)
+    expect(condition(world, 'UpgradeBlocked')).toMatchObject({ status: 'True', reason: 'NothingToRestore' })
+    expect(condition(world, 'UpgradeBlocked').message).toContain('or take restoreNonce back')
+    world.edit({ restoreNonce: undefined })
+    reaches(world, 'RUNNING', 2)
+  })
+
   it('that the preflight refuses blocks, and is not tried again until something changes', () => {
     const world = running()
     world.preflightSays = 'no'

@@ -82,8 +82,21 @@ const nothingToRestore: CloseChoice = {
     'The job has completed no checkpoint since its start and none may come, so last-state would lose all state since then. Set spec.upgradeMode to savepoint to take it along, or to stateless to give it up.',
 }
 
+/** Of a restart at `latest`, whose mode is not that of the spec. */
+const nothingLatest: CloseChoice = {
+  how: 'block',
+  reason: 'NothingToRestore',
+  message:
+    'The job has completed no checkpoint since its start and none may come, so to begin at the latest would lose all state since then. Nothing was taken away. Name a snapshot in spec.restoreFrom and raise spec.restoreNonce, or take restoreNonce back to leave it to spec.upgradeMode.',
+}
+
 /** How HEAD would be closed now; conditions show what blocks. */
 export function closeChoice(observed: Observed, status: StreamJobStatus): CloseChoice {
+  const choice = choiceOf(observed, status)
+  return choice === nothingToRestore && status.transition!.restoreNonce !== undefined ? nothingLatest : choice
+}
+
+function choiceOf(observed: Observed, status: StreamJobStatus): CloseChoice {
   const transition = status.transition!
   const own = ownCoordinator(observed, status)
   const completed = own?.completedInStart === true

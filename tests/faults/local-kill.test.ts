@@ -25,7 +25,13 @@ let root = ''
 beforeAll(() => {
   root = mkdtempSync(join(tmpdir(), 'millrace-kill-'))
 })
-afterAll(() => rmSync(root, { recursive: true, force: true }))
+const started: JobProcess[] = []
+afterAll(async () => {
+  // Of a test that failed one may still run, and write.
+  for (const process of started) process.signal('SIGKILL')
+  await Promise.all(started.map(({ exit }) => exit))
+  rmSync(root, { recursive: true, force: true })
+})
 
 interface Command {
   readonly folder: string
@@ -50,8 +56,11 @@ function command(
   mkdirSync(folder)
   const args = { output: out, ...size, ...(name === 'faults' ? { faults } : {}) }
   if (name === 'faults') mkdirSync(faults)
-  const start = (failpoints = ''): JobProcess =>
-    new JobProcess({ jobFile: jobFileOf(job), folder, name: 'ledger', args, failpoints })
+  const start = (failpoints = ''): JobProcess => {
+    const process = new JobProcess({ jobFile: jobFileOf(job), folder, name: 'ledger', args, failpoints })
+    started.push(process)
+    return process
+  }
   const output = job === 'ledger-job' ? join(out, 'ledger') : out
   return { folder, output, perSplit: size.perSplit, start }
 }

@@ -10,7 +10,9 @@ const unhandledRejection = 700
 const uncaughtException = 1_100
 const throwInSnapshot = 1_500
 
-const beforeClose = ['open', 'map', 'rejection', 'timer', 'snapshot']
+/** In the order in which they are met: one in each life of the job. */
+const names = ['open', 'map', 'rejection', 'timer', 'snapshot', 'close'] as const
+type FaultName = (typeof names)[number]
 
 export interface PlannedFaults {
   atRecord(n: number): void
@@ -21,7 +23,11 @@ export interface PlannedFaults {
 
 export function faultsIn(folder: string | undefined): PlannedFaults {
   if (folder === undefined) return { atRecord: () => {}, atOpen: () => {}, atClose: () => {}, atSnapshot: () => {} }
-  const first = (name: string): boolean => {
+  // The threads of a life are all of the same turn. Of two faults in one life only the first would be told.
+  const turn = names.find((name) => !existsSync(`${folder}/${name}`))
+  let snapshotFails = false
+  const meet = (name: FaultName): boolean => {
+    if (name !== turn) return false
     try {
       closeSync(openSync(`${folder}/${name}`, 'wx'))
       return true
@@ -29,17 +35,8 @@ export function faultsIn(folder: string | undefined): PlannedFaults {
       return false
     }
   }
-  /** One fault in the life of a thread: a second one would be taken for the first. */
-  let met = false
-  let snapshotFails = false
-  const meet = (name: string): boolean => {
-    if (met || !first(name)) return false
-    met = true
-    return true
-  }
   return {
     atRecord: (n) => {
-      if (met) return
       if (n >= throwInMap && meet('map')) throw new Error('planned: map')
       if (n >= unhandledRejection && meet('rejection')) void Promise.reject(new Error('planned: rejection'))
       if (n >= uncaughtException && meet('timer')) {
@@ -53,9 +50,7 @@ export function faultsIn(folder: string | undefined): PlannedFaults {
       if (meet('open')) throw new Error('planned: open')
     },
     atClose: () => {
-      // Last: the slot of another split may come to its end while this one meets its faults, and of two that fail together one is told.
-      if (beforeClose.every((name) => existsSync(`${folder}/${name}`)) && meet('close'))
-        throw new Error('planned: close')
+      if (meet('close')) throw new Error('planned: close')
     },
     atSnapshot: () => {
       if (snapshotFails && meet('snapshot')) throw new Error('planned: snapshot')
