@@ -112,6 +112,28 @@ describe('a job that runs on in other slots', () => {
     cluster.expectExact()
   })
 
+  it('goes to the size of now behind a rescale that waits: it is not the size that it will find', async () => {
+    const cluster = new Cluster()
+    const coordinator = cluster.coordinator()
+    const run = coordinator.run()
+    await cluster.pass(60_000, () => cluster.checkpoints === 1)
+    // Asked while the first stands in HEAD and has not had its turn.
+    const swap = cluster.heads.swap.bind(cluster.heads)
+    let back: Promise<SavepointAnswer> | undefined
+    cluster.heads.swap = async (version, bytes) => {
+      const swapped = await swap(version, bytes)
+      const [waiting] = decodeHead(bytes, 'a swap').savepointRequests
+      if (waiting?.request === 'bigger') back ??= coordinator.rescale(2, requestId('back'))
+      return swapped
+    }
+    expect(await cluster.answerOf(coordinator.rescale(3, requestId('bigger')))).toMatchObject({ outcome: 'completed' })
+    expect(await cluster.answerOf(back!)).toMatchObject({ outcome: 'completed' })
+    await cluster.pass(60_000, () => coordinator.execution?.allRunning === true)
+    expect(coordinator.execution!.tasks.size).toBe(4)
+    expect(await cluster.ended(run)).toEqual({ kind: 'finished' })
+    cluster.expectExact()
+  })
+
   describe('with a request to rescale in HEAD', () => {
     function longRunning(ratePerSecond: number): Cluster {
       const cluster = new Cluster()

@@ -170,7 +170,7 @@ export function assembleParts({ options, keeper, head, block, interruptions, wai
     keeper,
     log: options.environment.log,
     handle: (event) => checkpointing.handle(event),
-    refuseRescale: (parallelism) => refuseRescale(options, parallelism),
+    refuseRescale: (wish) => refuseRescale(options, wish),
     onOvertaken,
     onBroken,
   })

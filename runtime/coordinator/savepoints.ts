@@ -8,6 +8,7 @@ import { failSavepoint, requestSavepoint } from '../storage/head.ts'
 import type { Head, ManifestRef, SavepointRequest } from '../storage/head-contract.ts'
 import type { HeadKeeper, Overtaken } from '../storage/head-keeper.ts'
 import type { SavepointAnswer } from './coordinator-contract.ts'
+import type { RescaleWish } from './rescale-refusal.ts'
 
 /** Who waits for an answer, by request. */
 export type WaitingForSavepoints = Map<RequestId, ((answer: SavepointAnswer) => void)[]>
@@ -18,7 +19,7 @@ export interface SavepointsOptions {
   readonly keeper: HeadKeeper
   readonly handle: (event: CheckpointEvent) => void
   /** Why the job cannot go to this size now. */
-  readonly refuseRescale: (parallelism: number) => string | undefined
+  readonly refuseRescale: (wish: RescaleWish) => string | undefined
   readonly log: Environment['log']
   readonly onOvertaken: (answer: Overtaken) => void
   readonly onBroken: (error: unknown) => void
@@ -53,7 +54,9 @@ export class Savepoints {
     const hasEnded = (head: Head): boolean => head.end.kind !== 'none'
     const { keeper } = this.#options
     const head = await keeper.readBegun()
-    const refused = isKnown(head, asked.request) || hasEnded(head) ? undefined : this.#refuse(asked.parallelism)
+    const isBehindAnother = head.savepointRequests.some(({ mode }) => mode === 'rescale')
+    const isNew = !isKnown(head, asked.request) && !hasEnded(head)
+    const refused = isNew ? this.#refuse(asked.parallelism, isBehindAnother) : undefined
     if (refused !== undefined) return { outcome: 'failed', detail: refused }
     const answer = await keeper.update((newest) => (hasEnded(newest) ? newest : requestSavepoint(newest, asked)))
     if (answer.outcome !== 'won') {
@@ -76,7 +79,7 @@ export class Savepoints {
    * completes a rescale would leave the job at a size that it cannot run at.
    */
   refusalOf(request: RequestId): string | undefined {
-    return this.#refuse(this.#parallelismOf.get(request))
+    return this.#refuse(this.#parallelismOf.get(request), false)
   }
 
   /** HEAD has it, by the swap that completed it. */
@@ -113,8 +116,8 @@ export class Savepoints {
     this.#closed ??= { answer: undefined }
   }
 
-  #refuse(parallelism: number | undefined): string | undefined {
-    return parallelism === undefined ? undefined : this.#options.refuseRescale(parallelism)
+  #refuse(parallelism: number | undefined, isBehindAnother: boolean): string | undefined {
+    return parallelism === undefined ? undefined : this.#options.refuseRescale({ parallelism, isBehindAnother })
   }
 
   #trigger({ request, mode, parallelism }: SavepointRequest): void {
