@@ -7,7 +7,7 @@ import type { CoGroupFunction, CoGroupResults, JoinFunction } from '../operators
 import type { OutputTag } from '../operators/output-tag.ts'
 import { typeOfSchema } from '../operators/stream-schema.ts'
 import type { StreamSchema } from '../operators/stream-schema.ts'
-import type { Trigger } from '../operators/trigger.ts'
+import type { AnyTrigger, Trigger } from '../operators/trigger.ts'
 import { checkAllowedLateness } from '../operators/window-assigner.ts'
 import type { WindowAssigner } from '../operators/window-assigner.ts'
 import type { Key, TypeInfo } from '../record/contract.ts'
@@ -88,7 +88,7 @@ export class KeyedJoin<Of extends Kind, K, Left, Right> {
 
 interface WindowedParts extends KeyedConnectedParts {
   readonly assigner: WindowAssigner
-  readonly trigger?: Trigger
+  readonly trigger?: AnyTrigger
   readonly allowedLatenessMs?: number
   readonly lateLeftTag?: string
   readonly lateRightTag?: string

@@ -109,6 +109,12 @@ describe('windows of the stream API', () => {
       }
       // @ts-expect-error a trigger of other records
       windows.trigger(ofOthers)
+      const ofMore: Trigger<Click & { readonly cents: number }> = {
+        name: 'more',
+        onRecord: ({ cents }) => (cents > 1 ? 'fire' : 'purge'),
+      }
+      // @ts-expect-error a trigger of records that have more
+      windows.trigger(ofMore)
       const ofAny: Trigger<unknown, number> = { name: 'any', state: selfDescribing<number>(), onRecord: () => 'fire' }
       windows.trigger(ofAny)
       expectTypeOf(purging(ofOthers)).toEqualTypeOf<Trigger<{ cents: number }>>()

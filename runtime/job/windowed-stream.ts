@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { OutputTag } from '../operators/output-tag.ts'
 import { typeOfSchema } from '../operators/stream-schema.ts'
 import type { StreamSchema } from '../operators/stream-schema.ts'
-import type { Trigger } from '../operators/trigger.ts'
+import type { AnyTrigger, Trigger } from '../operators/trigger.ts'
 import { checkAllowedLateness } from '../operators/window-assigner.ts'
 import type { WindowAssigner } from '../operators/window-assigner.ts'
 import { aggregateContents, listContents, reduceContents } from '../operators/window-contents.ts'
@@ -25,7 +25,7 @@ interface WindowedParts {
   readonly inputs: readonly StreamInput[]
   readonly functions: UserFunctions
   readonly assigner: WindowAssigner
-  readonly trigger?: Trigger
+  readonly trigger?: AnyTrigger
   readonly allowedLatenessMs?: number
   readonly lateTag?: string
 }

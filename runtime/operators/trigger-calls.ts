@@ -3,14 +3,14 @@
 import type { OperatorContext } from './contract.ts'
 import { operatorError } from './errors.ts'
 import type { RunningTriggerContext } from './trigger-context.ts'
-import type { Trigger, TriggerResult } from './trigger.ts'
+import type { AnyTrigger, TriggerResult } from './trigger.ts'
 import { describe, isPromise, promiseError, userError } from './user-code.ts'
 
 export class TriggerCalls {
-  readonly #trigger: Trigger
+  readonly #trigger: AnyTrigger
   readonly #context: OperatorContext
 
-  constructor(trigger: Trigger, context: OperatorContext) {
+  constructor(trigger: AnyTrigger, context: OperatorContext) {
     this.#trigger = trigger
     this.#context = context
   }

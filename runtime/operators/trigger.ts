@@ -17,7 +17,7 @@ export interface Trigger<In = unknown, State = unknown> {
   /** It waits for the window's end in this time alone; windows that have no such end are refused. */
   readonly endOf?: TimeDomain
   /** After the record was added to the window. */
-  onRecord(value: DeepReadonly<In>, context: TriggerContext<State>): TriggerResult
+  readonly onRecord: (value: DeepReadonly<In>, context: TriggerContext<State>) => TriggerResult
   /** Time has reached the window's end: once, and once more if a late record moved the end of a session. A global window ends with its input. Without it what has not fired never will. */
   onEnd?(context: TriggerContext<State>): TriggerResult
   /** For each event timer that it registered. */
@@ -32,6 +32,12 @@ export interface Trigger<In = unknown, State = unknown> {
   onMerge?(merged: readonly DeepReadonly<State>[], context: TriggerContext<State>): void
   /** The window is gone: delete its timers, which a session that begins at the same time would get. Its state is dropped afterwards. */
   clear?(context: TriggerContext<State>): void
+}
+
+/** Of whatever types: who runs it gives it its own stream's values, and its own state. */
+export interface AnyTrigger extends Omit<Trigger, 'onRecord'> {
+  // A method, as the rest: of its parameters the types are not held against those of a trigger's own.
+  onRecord(value: unknown, context: TriggerContext): TriggerResult
 }
 
 /** Of one window of one key. Valid during the call only. */

@@ -8,7 +8,7 @@ import { operatorError } from './errors.ts'
 import { keyedBackendOf } from './keyed-process.ts'
 import { TriggerCalls } from './trigger-calls.ts'
 import { RunningTriggerContext } from './trigger-context.ts'
-import type { Trigger, TriggerResult } from './trigger.ts'
+import type { AnyTrigger, TriggerResult } from './trigger.ts'
 import { describe, userError } from './user-code.ts'
 import { allTime, lastWindowStart } from './window-assigner.ts'
 import type { SessionWindows, SlidingWindows, TimeWindow, WindowAssigner } from './window-assigner.ts'
@@ -22,7 +22,7 @@ import { ofWindowTag, windowTag } from './window-tags.ts'
 
 export interface TriggeredWindowSettings {
   readonly assigner: WindowAssigner
-  readonly trigger: Trigger
+  readonly trigger: AnyTrigger
   readonly contents: WindowContents
   readonly states: TriggeredWindowStates
   /** Of event-time windows: how long after its end a window still takes late records. */

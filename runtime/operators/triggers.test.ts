@@ -5,7 +5,7 @@ import { MAX_WATERMARK } from '../record/element.ts'
 import { ManualClock, manualEnvironment } from '../testkit/manual-clock.ts'
 import { listing, ofKey, valuesOf, WindowSubtasks } from './test-windows.ts'
 import type { Event } from './test-windows.ts'
-import type { Trigger } from './trigger.ts'
+import type { AnyTrigger, Trigger } from './trigger.ts'
 import { continuousTrigger, countTrigger, eventTimeTrigger, processingTimeTrigger, purging } from './triggers.ts'
 import { allTime, globalWindow, sessionWindows, slidingWindows, tumblingWindows } from './window-assigner.ts'
 import type { WindowAssigner } from './window-assigner.ts'
@@ -377,7 +377,7 @@ describe('a trigger of one’s own', () => {
 })
 
 describe('windows and triggers that do not go together', () => {
-  it.each<[string, WindowAssigner, Trigger | undefined, { allowedLatenessMs?: number; lateTag?: string }]>([
+  it.each<[string, WindowAssigner, AnyTrigger | undefined, { allowedLatenessMs?: number; lateTag?: string }]>([
     ['MR-J57', globalWindow(), undefined, {}],
     ['MR-J58', globalWindow(), countTrigger(1), { allowedLatenessMs: 5 }],
     ['MR-J58', tumblingWindows({ sizeMs: 1, time: 'processing' }), undefined, { lateTag: 'late' }],

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { typeInfoOf } from '../record/type-info.ts'
 import type { MapState, StateDescriptor, TypedDescriptor } from '../state/contract.ts'
 import { typeOfSchema } from './stream-schema.ts'
-import type { Trigger } from './trigger.ts'
+import type { AnyTrigger } from './trigger.ts'
 import type { WindowAssigner } from './window-assigner.ts'
 import type { WindowContents } from './window-contents.ts'
 
@@ -19,7 +19,7 @@ export interface TriggeredWindowStates {
 /** State of windows of another size, or under another trigger, is refused: their timers would find nothing, and they would never fire. */
 export function triggeredWindowStates(
   assigner: WindowAssigner,
-  trigger: Trigger,
+  trigger: AnyTrigger,
   contents: WindowContents,
 ): TriggeredWindowStates {
   const mapKeyMeaning = `starts of ${windowsUnder(assigner, trigger)}`
@@ -38,11 +38,11 @@ export function listOfStates({ contents, trigger, ends }: TriggeredWindowStates)
   return ends === undefined ? [contents, trigger] : [contents, trigger, ends]
 }
 
-export function triggeredWindowTimers(assigner: WindowAssigner, trigger: Trigger): string {
+export function triggeredWindowTimers(assigner: WindowAssigner, trigger: AnyTrigger): string {
   return `timers of ${windowsUnder(assigner, trigger)}`
 }
 
-function windowsUnder(assigner: WindowAssigner, { name }: Trigger): string {
+function windowsUnder(assigner: WindowAssigner, { name }: AnyTrigger): string {
   return `${windowsIn(assigner)} under the trigger '${name}'`
 }
 

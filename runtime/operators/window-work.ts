@@ -4,7 +4,7 @@ import type { StateDescriptor } from '../state/contract.ts'
 import type { StreamOperator } from './contract.ts'
 import { operatorError } from './errors.ts'
 import { TriggeredWindowOperator } from './triggered-window-operator.ts'
-import type { Trigger } from './trigger.ts'
+import type { AnyTrigger } from './trigger.ts'
 import { eventTimeTrigger, processingTimeTrigger } from './triggers.ts'
 import type { WindowAssigner } from './window-assigner.ts'
 import type { WindowContents } from './window-contents.ts'
@@ -15,7 +15,7 @@ import { listOfStates, triggeredWindowStates, triggeredWindowTimers } from './wi
 export interface WindowWorkSettings {
   readonly assigner: WindowAssigner
   /** undefined: windows fire at their end. */
-  readonly trigger: Trigger | undefined
+  readonly trigger: AnyTrigger | undefined
   readonly contents: WindowContents
   /** undefined: none, and nothing was said. */
   readonly allowedLatenessMs: number | undefined
@@ -47,7 +47,7 @@ export function windowWork(settings: WindowWorkSettings): WindowWork {
   }
 }
 
-function triggerOf({ assigner, trigger }: WindowWorkSettings): Trigger {
+function triggerOf({ assigner, trigger }: WindowWorkSettings): AnyTrigger {
   if (assigner.kind === 'global' && trigger === undefined) throw operatorError('MR-J57', 'It has no trigger.')
   const time = windowTimeOf(assigner)
   if (trigger === undefined) return time === 'event' ? eventTimeTrigger() : processingTimeTrigger()
@@ -66,7 +66,7 @@ function refuseLateness({ assigner, allowedLatenessMs, lateTag }: WindowWorkSett
   if (lateTag !== undefined) throw operatorError('MR-J58', `lateTo('${lateTag}') on ${windows}.`)
 }
 
-function refuseUnmerged(assigner: WindowAssigner, trigger: Trigger, contents: WindowContents): void {
+function refuseUnmerged(assigner: WindowAssigner, trigger: AnyTrigger, contents: WindowContents): void {
   if (assigner.kind !== 'session') return
   if (contents.merge === undefined) throw operatorError('MR-J56', 'The aggregate has no merge(left, right).')
   if (trigger.onMerge === undefined) throw operatorError('MR-J56', `The trigger '${trigger.name}' has no onMerge.`)
