@@ -124,6 +124,7 @@ describe('the conditions of a running job', () => {
     const pulling = silent.pods.map((pod) => ({ ...pod, phase: 'Pending' as const, ready: false }))
     const late = { ...after(299_000), pods: pulling }
     expect(conditions(late, begun)).toMatchObject({ Ready: 'False Starting', Degraded: 'False AsExpected' })
+    expect(messageOf(late, 'Ready')).toMatch(/: kubectl describe pod \S+ -n \S+ says for what\.$/)
     expect(conditions({ ...after(301_000), pods: pulling }, begun)).toMatchObject({
       Stalled: 'True ProgressDeadlineExceeded',
     })

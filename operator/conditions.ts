@@ -81,9 +81,12 @@ function readyWord(observed: Observed, status: StreamJobStatus): Word {
   if (transition?.step === 'closed' || transition?.step === 'starting')
     return isNot('Starting', 'The next start of the job is made ready.')
   const own = ownCoordinator(observed, status)
-  if (own === undefined && comesUp(observed, status)) return isNot('Starting', `The pods of start ${start} come up.`)
-  if (own === undefined)
-    return unknown('CoordinatorUnreachable', `Nobody answers for start ${start}: ${silence(observed)}.`)
+  if (own === undefined) {
+    const coming = comesUp(observed, status)
+    return coming === undefined
+      ? unknown('CoordinatorUnreachable', `Nobody answers for start ${start}: ${silence(observed)}.`)
+      : isNot('Starting', coming)
+  }
   switch (own.state) {
     case 'running':
       return is('Running', 'All subtasks run.')
@@ -121,14 +124,20 @@ function isolatedWord(observed: Observed, status: StreamJobStatus): Word {
 
 /**
  * The coordinator of a start that has just been made is not silent yet: its pod is scheduled and begins, or its image is still being pulled.
- * What keeps it from that is told as its trouble, and a start that takes too long as Stalled.
+ * What keeps it from that is told as its trouble, and a start that takes too long as Stalled. undefined: it should have come up.
  */
-function comesUp(observed: Observed, { transition }: StreamJobStatus): boolean {
-  if (transition?.step !== 'stabilising') return false
-  const isPending = podsOf(observed, 'coordinator').some(
+function comesUp(observed: Observed, { transition, start }: StreamJobStatus): string | undefined {
+  if (transition?.step !== 'stabilising') return undefined
+  const text = `The pods of start ${start} come up.`
+  if (observed.nowMs - timeMs(transition.stepAt) < comesUpMs) return text
+  const pending = podsOf(observed, 'coordinator').find(
     ({ phase, nodeSilent, deletingSince }) => phase === 'Pending' && !nodeSilent && deletingSince === undefined,
   )
-  return isPending || observed.nowMs - timeMs(transition.stepAt) < comesUpMs
+  // What the kubelet waits for stands in its events alone.
+  return (
+    pending &&
+    `${text} Pod ${pending.name} has waited for more than a minute, as it does while a large image is pulled: kubectl describe pod ${pending.name} -n ${pending.namespace} says for what.`
+  )
 }
 /** Pods come up in 3 to 15 s where the image is on the node. */
 const comesUpMs = 60_000
@@ -172,9 +181,10 @@ const stepWords = {
 function checkpointWord(observed: Observed, status: StreamJobStatus): Word {
   if (status.ended !== undefined || status.start === 0) return unknown('NotRunning', 'The job does not run.')
   const own = ownCoordinator(observed, status)
-  if (own === undefined && comesUp(observed, status))
-    return unknown('Starting', `The pods of start ${status.start} come up.`)
-  if (own === undefined) return unknown('CoordinatorUnreachable', `Nobody tells: ${silence(observed)}.`)
+  if (own === undefined)
+    return comesUp(observed, status) === undefined
+      ? unknown('CoordinatorUnreachable', `Nobody tells: ${silence(observed)}.`)
+      : unknown('Starting', `The pods of start ${status.start} come up.`)
   if (own.consecutiveFailures > 0)
     return isNot(
       'CheckpointsFail',
@@ -206,8 +216,8 @@ function degradedWord(observed: Observed, status: StreamJobStatus): Word {
   // Why nobody answers says more than that nobody does.
   if (trouble !== undefined && own === undefined) return troubleWord(trouble)
   if (status.transition?.step === 'starting') return isNot('AsExpected', 'Nothing is wrong.')
-  if (own === undefined && comesUp(observed, status)) return isNot('AsExpected', 'Nothing is wrong.')
   if (own === undefined) {
+    if (comesUp(observed, status) !== undefined) return isNot('AsExpected', 'Nothing is wrong.')
     // In a start that has not completed anything there may be no tasks yet.
     const left =
       status.transition?.step === 'stabilising'
