@@ -22,6 +22,7 @@ function how(more: Partial<ToClose>): string {
     isStable: true,
     silentMs: 0,
     isOverdue: false,
+    isRestore: false,
     ...more,
   })
   return choice.how === 'block' ? `block ${choice.reason}` : choice.how
@@ -142,6 +143,7 @@ describe('how HEAD is closed', () => {
           isStable: true,
           silentMs: 0,
           isOverdue: false,
+          isRestore: false,
           ...facts,
         })
         if (choice.how === 'block') expect(choice.message).toMatch(/set spec\.upgradeMode/i)

@@ -17,6 +17,8 @@ export interface ToClose {
   readonly silentMs: number
   /** It has been tried for as long as the progress deadline. */
   readonly isOverdue: boolean
+  /** restoreNonce asks for it: the mode is not that of the spec. */
+  readonly isRestore: boolean
 }
 
 export type CloseChoice =
@@ -33,7 +35,7 @@ export type CloseChoice =
 /** A coordinator that was just killed is back within it. */
 export const silenceMs = 10_000
 
-export function chooseClose({ mode, coordinator, isStable, silentMs, isOverdue }: ToClose): CloseChoice {
+export function chooseClose({ mode, coordinator, isStable, silentMs, isOverdue, isRestore }: ToClose): CloseChoice {
   if (coordinator === undefined) {
     // Of a version that completed nothing there is nothing that a savepoint would save: HEAD's restore point is the one of before.
     if (mode === 'savepoint' && isStable) return unreachable
@@ -47,7 +49,8 @@ export function chooseClose({ mode, coordinator, isStable, silentMs, isOverdue }
       // What never completed anything may never complete a savepoint either.
       return coordinator.state === 'running' && !isOverdue ? { how: 'stop' } : { how: 'close' }
     case 'last-state':
-      return losesItsState(coordinator, isStable) ? nothingToRestore : { how: 'close' }
+      if (!losesItsState(coordinator, isStable)) return { how: 'close' }
+      return isRestore ? nothingLatest : nothingToRestore
     case 'stateless':
       return { how: 'close' }
     case 'delete':
@@ -82,7 +85,7 @@ const nothingToRestore: CloseChoice = {
     'The job has completed no checkpoint since its start and none may come, so last-state would lose all state since then. Set spec.upgradeMode to savepoint to take it along, or to stateless to give it up.',
 }
 
-/** Of a restart at `latest`, whose mode is not that of the spec. */
+/** Of a restart at `latest`. */
 const nothingLatest: CloseChoice = {
   how: 'block',
   reason: 'NothingToRestore',
@@ -92,11 +95,6 @@ const nothingLatest: CloseChoice = {
 
 /** How HEAD would be closed now; conditions show what blocks. */
 export function closeChoice(observed: Observed, status: StreamJobStatus): CloseChoice {
-  const choice = choiceOf(observed, status)
-  return choice === nothingToRestore && status.transition!.restoreNonce !== undefined ? nothingLatest : choice
-}
-
-function choiceOf(observed: Observed, status: StreamJobStatus): CloseChoice {
   const transition = status.transition!
   const own = ownCoordinator(observed, status)
   const completed = own?.completedInStart === true
@@ -109,6 +107,7 @@ function choiceOf(observed: Observed, status: StreamJobStatus): CloseChoice {
     isStable: completed || transition.from === undefined || transition.from === status.stableRevision,
     silentMs,
     isOverdue: silentMs > deadlineMs,
+    isRestore: transition.restoreNonce !== undefined,
   })
 }
 

@@ -25,11 +25,8 @@ let root = ''
 beforeAll(() => {
   root = mkdtempSync(join(tmpdir(), 'millrace-kill-'))
 })
-const started: JobProcess[] = []
 afterAll(async () => {
-  // Of a test that failed one may still run, and write.
-  for (const process of started) process.signal('SIGKILL')
-  await Promise.all(started.map(({ exit }) => exit))
+  await JobProcess.endAll()
   rmSync(root, { recursive: true, force: true })
 })
 
@@ -56,11 +53,8 @@ function command(
   mkdirSync(folder)
   const args = { output: out, ...size, ...(name === 'faults' ? { faults } : {}) }
   if (name === 'faults') mkdirSync(faults)
-  const start = (failpoints = ''): JobProcess => {
-    const process = new JobProcess({ jobFile: jobFileOf(job), folder, name: 'ledger', args, failpoints })
-    started.push(process)
-    return process
-  }
+  const start = (failpoints = ''): JobProcess =>
+    new JobProcess({ jobFile: jobFileOf(job), folder, name: 'ledger', args, failpoints })
   const output = job === 'ledger-job' ? join(out, 'ledger') : out
   return { folder, output, perSplit: size.perSplit, start }
 }

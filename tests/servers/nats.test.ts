@@ -381,8 +381,7 @@ describe('a connection', () => {
       const { clock } = links.environment
       // Time in which no trial ever takes too long.
       const patient: Clock = {
-        nowMs: () => clock.nowMs(),
-        wallMs: () => clock.wallMs(),
+        ...clock,
         timer: (delayMs, callback) =>
           delayMs === DIAL_TIMEOUT_MS ? { cancel: () => undefined } : clock.timer(delayMs, callback),
       }

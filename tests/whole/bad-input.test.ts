@@ -37,7 +37,10 @@ beforeAll(async () => {
   const process = start(stopped, {}, { failpoints: 'coordinator.confirm.before:kill:4' })
   expect((await process.ended()).signal, process.story()).toBe('SIGKILL')
 })
-afterAll(() => rmSync(root, { recursive: true, force: true }))
+afterAll(async () => {
+  await JobProcess.endAll()
+  rmSync(root, { recursive: true, force: true })
+})
 
 /** A folder of its own that holds what a job left that was killed after some checkpoints; the next life is fast. */
 function resumable(name: string): string {

@@ -17,7 +17,10 @@ let folder = ''
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'millrace-two-streams-'))
 })
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+afterAll(async () => {
+  await JobProcess.endAll()
+  rmSync(folder, { recursive: true, force: true })
+})
 
 /** One life of the process. Each but the last is killed at a place, at which passing of it, and goes on where the one before was. */
 interface Life {

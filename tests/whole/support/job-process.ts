@@ -21,6 +21,8 @@ export interface Exit {
 type EventOf<Type extends DriverEvent['type']> = Extract<DriverEvent, { type: Type }>
 
 export class JobProcess {
+  static readonly #running = new Set<JobProcess>()
+
   readonly events: DriverEvent[] = []
   readonly exit: Promise<Exit>
   readonly folder: string
@@ -42,16 +44,25 @@ export class JobProcess {
       stdio: ['pipe', 'pipe', 'pipe'],
     })
     this.#child = child
+    JobProcess.#running.add(this)
     createInterface({ input: child.stdout }).on('line', (line) => this.#heard(line))
     child.stderr.on('data', (text: Buffer) => (this.#errors += String(text)))
     // Orders to a process that was killed meanwhile go nowhere.
     child.stdin.on('error', () => {})
     this.exit = new Promise((resolve) => {
       child.on('close', (code, signal) => {
+        JobProcess.#running.delete(this)
         resolve({ code, signal })
         this.#wake()
       })
     })
+  }
+
+  /** Those of a test that failed may run on, and would write into its folder while that goes. */
+  static async endAll(): Promise<void> {
+    const running = [...JobProcess.#running]
+    for (const each of running) each.signal('SIGKILL')
+    await Promise.all(running.map(({ exit }) => exit))
   }
 
   all<Type extends DriverEvent['type']>(type: Type): EventOf<Type>[] {
