@@ -31,6 +31,13 @@ export interface Cells {
   remove(): void
 }
 
+/**
+ * Entries from which on waiting for memory costs more than the second look at each key (prefetch.ts); fewer stay in the caches by themselves.
+ * Bytes are three objects, one of them outside of the heap. Measured by a keyed update of values of 100 bytes.
+ */
+const ENTRIES_MIN = 50_000
+const ENTRIES_OF_BYTES_MIN = 4_000
+
 export class CellTable implements StateTable, Cells {
   readonly description: KeyedStateDescription
   readonly format: ValueFormat
@@ -44,6 +51,8 @@ export class CellTable implements StateTable, Cells {
   private readonly fetched: unknown[] = []
   private readonly fetching = new Location()
   entryCount = 0
+  /** Of the newest entry. */
+  private holdsBytes = false
 
   constructor(description: KeyedStateDescription, format: ValueFormat, cursor: Cursor, groupCount: number) {
     this.description = description
@@ -64,6 +73,11 @@ export class CellTable implements StateTable, Cells {
   get value(): unknown {
     const { slots, at } = this.found
     return slots[at + VALUE]
+  }
+
+  /** Whether it holds more than the caches. */
+  get outgrowsCaches(): boolean {
+    return this.entryCount >= (this.holdsBytes ? ENTRIES_OF_BYTES_MIN : ENTRIES_MIN)
   }
 
   /** The first `count` keys' entries and values are read, so that they are in the caches (prefetch.ts). What it returns means nothing. */
@@ -119,6 +133,7 @@ export class CellTable implements StateTable, Cells {
     const owned = ownKey(key!)
     this.entries.add({ group, mapKey: ownMapKey(mapKey, owned), hash, key: owned }, value, epoch, this.found)
     this.entryCount++
+    this.holdsBytes = value instanceof Uint8Array
   }
 
   private save(slots: Slots, at: number): void {
@@ -180,6 +195,7 @@ export class CellTable implements StateTable, Cells {
       entries.find(group, mapKey, hash, found)
       if (found.at < 0) entries.add({ group, mapKey, hash, key }, value, epoch, found)
       else found.slots[found.at + VALUE] = value
+      this.holdsBytes = value instanceof Uint8Array
     }
     this.entryCount += count
     this.forgetFound()

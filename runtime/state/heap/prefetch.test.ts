@@ -2,12 +2,13 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Key } from '../../record/contract.ts'
 import { keyGroupOf } from '../../record/key-group.ts'
-import { MAX_PARALLELISM, range } from '../conformance-harness.ts'
+import { MAX_PARALLELISM, MemorySnapshots, range, snapshotOf } from '../conformance-harness.ts'
 import type { KeyedStateBackend } from '../contract.ts'
 import { valueState } from '../descriptors.ts'
 import { createHeapBackend } from './backend.ts'
 
 const number = valueState('number', z.int())
+const bytes = valueState('bytes', z.instanceof(Uint8Array))
 const keyOf = (value: unknown): Key => value as Key
 const numbers = Array.from({ length: 300 }, (_, index) => index)
 
@@ -25,6 +26,21 @@ describe('records announced to the heap backend', () => {
       return keyOf(value)
     })
     expect([answer, asked]).toEqual([290, []])
+  })
+
+  it('are looked at from fewer entries on where these are bytes, written or restored', async () => {
+    const backend = createHeapBackend(range())
+    const state = backend.state(bytes)
+    for (let key = 0; key < 5_000; key++) {
+      backend.setKey(key)
+      state.update(Uint8Array.of(key & 255))
+    }
+    expect(backend.announce(numbers, 0, keyOf)).toBe(128)
+    const restored = createHeapBackend(range())
+    restored.state(bytes)
+    const store = new MemorySnapshots()
+    await restored.restore([await snapshotOf(backend, store)], store)
+    expect([restored.entryCount, restored.announce(numbers, 0, keyOf)]).toEqual([5_000, 128])
   })
 
   it('change neither the current key nor any state, known keys or not', () => {

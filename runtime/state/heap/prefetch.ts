@@ -14,9 +14,6 @@ import type { CellTable } from './cell-table.ts'
 /** Keys fetched at once: with entries and values 30 KB, which the first or second cache holds until they are used. */
 const KEYS_AT_ONCE = 128
 
-/** Smaller states stay in the caches by themselves, and the second look would cost more than it saves. */
-const ENTRIES_MIN = 50_000
-
 export interface PrefetchOptions {
   readonly first: KeyGroup
   readonly last: KeyGroup
@@ -46,7 +43,7 @@ export class Prefetch {
     let count = -1
     for (let index = 0; index < tables.length; index++) {
       const table = tables[index]!
-      if (table.entryCount < ENTRIES_MIN) continue
+      if (!table.outgrowsCaches) continue
       if (count < 0) count = this.hash(values, from, keyOf)
       this.seen = (this.seen + table.fetch(this.groups, this.hashes, this.keys, count)) & 1
     }
