@@ -140,6 +140,7 @@ function comesUp(observed: Observed, { transition, start }: StreamJobStatus): st
     `${text} Pod ${pending.name} has waited for more than a minute, as it does while a large image is pulled: kubectl describe pod ${pending.name} -n ${pending.namespace} says for what.`
   )
 }
+
 function waitsFor(needed: number | undefined, offered: number | undefined): string {
   return needed !== undefined && offered !== undefined && offered < needed
     ? `It needs ${needed} slots, and its workers offer fewer.`
@@ -203,7 +204,7 @@ function degradedWord(observed: Observed, status: StreamJobStatus): Word {
   const foreign = childrenOf(observed, status)?.foreign ?? []
   if (expected && foreign.length > 0) return foreignWord(foreign)
   if (observed.refusedAct !== undefined)
-    return is('ActRefused', `What is to be done is refused: ${observed.refusedAct}`)
+    return is('ActRefused', `What is to be done is refused, and tried again: ${asSentence(observed.refusedAct)}`)
   const awaited = awaitedPodTrouble(observed, status)
   if (awaited !== undefined) return troubleWord(awaited)
   const unconfirmed = unconfirmedWord(status)

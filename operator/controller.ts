@@ -53,8 +53,10 @@ interface Memory {
   proved: { readonly version: string; readonly atMs: number } | undefined
   /** Of status, lately. */
   writesMs: number[]
-  /** Why the API server refused the last act; undefined: it did not, or there is nothing more to be done. */
+  /** Why the last act is refused; undefined: it is not, or there is nothing more to be done. */
   refused: string | undefined
+  /** What failed last without being refused, and how often in a row. */
+  failed: { readonly did: string; readonly times: number } | undefined
 }
 
 export class Controller {
@@ -164,6 +166,7 @@ export class Controller {
       case 'wait':
         memory.did = ''
         memory.refused = undefined
+        memory.failed = undefined
         return decision.forMs
       default:
         return decision satisfies never
@@ -183,14 +186,16 @@ export class Controller {
     try {
       await act(context, { ...seen, object }, actions)
       memory.refused = undefined
+      memory.failed = undefined
     } catch (error) {
-      if (isRefusal(error)) {
-        memory.refused = error.message
+      const refused = refusalOf(error) ?? failureOf(memory, did, { actions, error })
+      if (refused !== undefined) {
+        memory.refused = refused
         await context.events.tell(seen.object, {
           type: 'event',
           kind: 'Warning',
           reason: 'ActionRefused',
-          message: `What is to be done is refused (${why}): ${asSentence(error.message)} It is tried again.`,
+          message: `What is to be done is refused (${why}): ${asSentence(refused)} It is tried again.`,
         })
       }
       throw error
@@ -244,7 +249,15 @@ export class Controller {
     const known = this.#memory.get(key)
     if (known?.uid === uid) return known
     if (known !== undefined) this.#options.forget(known.uid)
-    const memory: Memory = { uid, did: '', times: 0, proved: undefined, writesMs: [], refused: undefined }
+    const memory: Memory = {
+      uid,
+      did: '',
+      times: 0,
+      proved: undefined,
+      writesMs: [],
+      refused: undefined,
+      failed: undefined,
+    }
     this.#memory.set(key, memory)
     return memory
   }
@@ -268,12 +281,39 @@ export class Controller {
   }
 }
 
-/** By the API server's own word, neither somebody's being faster nor its being busy; or since the name is somebody else's. */
-function isRefusal(error: unknown): error is Error {
-  if (error instanceof MillraceError) return error.code === 'MR-P06'
-  if (!(error instanceof KubeError)) return false
-  const { status, conflict, notFound } = error
-  return status >= 400 && status < 500 && !conflict && !notFound && status !== 429
+/** By the API server's own word, or since the name is somebody else's, or the keys for NATS are not there: the user has something to mend. */
+function refusalOf(error: unknown): string | undefined {
+  if (error instanceof MillraceError) return ['MR-P05', 'MR-P06'].includes(error.code) ? error.message : undefined
+  if (!(error instanceof KubeError) || isPassing(error) || error.status >= 500) return undefined
+  return `${asSentence(error.message)} Mend what it names.`
+}
+
+/** What fails at its second time too: a webhook that is down answers as a fault of the API server, and a broken connection does not answer. */
+function failureOf(
+  memory: Memory,
+  did: string,
+  { actions, error }: { readonly actions: readonly Action[]; readonly error: unknown },
+): string | undefined {
+  // Of a coordinator that does not answer there is a condition.
+  const isOfCoordinator = actions.some(({ type }) => type === 'request')
+  if (isOfCoordinator || isPassing(error)) return undefined
+  const { failed, refused } = memory
+  memory.failed = { did, times: failed?.did === did ? failed.times + 1 : 1 }
+  if (memory.failed.times < 2) return undefined
+  const word = asSentence(error instanceof Error ? error.message : String(error))
+  const text = `${word} It has failed again and again: look at the API server, and at the webhooks that it asks.`
+  // The same word may have other ports and times each time.
+  return refused !== undefined && withoutNumbers(refused) === withoutNumbers(text) ? refused : text
+}
+
+function withoutNumbers(text: string): string {
+  return text.replaceAll(/\d+/g, '')
+}
+
+/** Somebody was faster, the API server is busy, or another operator leads. */
+function isPassing(error: unknown): boolean {
+  if (error instanceof MillraceError) return error.code === 'MR-P04'
+  return error instanceof KubeError && (error.conflict || error.notFound || error.status === 429)
 }
 
 /** What tells one act from another; never a secret, nor code. */
