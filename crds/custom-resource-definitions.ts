@@ -76,6 +76,7 @@ const kinds: readonly Kind[] = [
       { name: 'State', type: 'string', jsonPath: '.status.state' },
       age,
       { name: 'Path', type: 'string', jsonPath: '.status.path', priority: 1 },
+      { name: 'Detail', type: 'string', jsonPath: '.status.detail', priority: 1 },
     ],
   },
 ]

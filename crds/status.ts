@@ -191,7 +191,7 @@ export const savepointStatus = z
     state: z.enum(['pending', 'completed', 'failed']),
     path: text.optional().describe('Of the completed savepoint.'),
     request: text.optional().describe('Under which it was asked for.'),
-    detail: text.optional().describe('Why it failed.'),
+    detail: text.optional().describe('What it waits for, or why it failed.'),
     origin: z
       .strictObject({
         jobId: text,

@@ -137,12 +137,13 @@ async function recordSavepoint(
     path,
     detail,
     origin,
-  }: Pick<Extract<Action, { type: 'recordSavepoint' }>, 'state' | 'path' | 'detail' | 'origin'>,
+  }: Pick<Extract<SavepointAction, { type: 'recordSavepoint' }>, 'state' | 'path' | 'detail' | 'origin'>,
 ): Promise<void> {
   const known = caches.get(types.savepoint, of.namespace, of.name)
   if (known?.metadata.uid !== of.uid || known.metadata.resourceVersion !== of.resourceVersion)
     throw new KubeError(409, 'Conflict', `Savepoint ${of.namespace}/${of.name} has changed`)
-  const before = known['status'] as SavepointFact['status']
+  // What it waited for is not why it failed.
+  const { detail: _, ...before } = (known['status'] ?? {}) as Partial<NonNullable<SavepointFact['status']>>
   const status: SavepointFact['status'] = {
     ...before,
     state,

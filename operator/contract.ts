@@ -480,6 +480,8 @@ export interface ObservedSavepoint {
   readonly savepoint: SavepointFact
   /** `unknown`: the cache is not there yet. */
   readonly job: 'there' | 'gone' | 'unknown'
+  /** undefined: it is not there, or was not seen yet. */
+  readonly jobStatus: StreamJobStatus | undefined
   readonly namespaceTerminating: boolean
   /** By its path and the job that it names; for savepoints that say no origin. */
   readonly fallback: SavepointOrigin | undefined
@@ -494,7 +496,7 @@ export type SavepointAction =
   | { readonly type: 'removeFinalizer' }
   | {
       readonly type: 'recordSavepoint'
-      readonly state: 'completed' | 'failed'
+      readonly state: 'pending' | 'completed' | 'failed'
       readonly path?: string
       readonly detail?: string
       readonly origin?: SavepointOrigin

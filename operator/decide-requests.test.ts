@@ -111,7 +111,7 @@ describe('a snapshot that is asked for', () => {
 
   it('by an object is told to the object; of a job that has ended at once', () => {
     const world = running()
-    world.addSavepoint('mine')
+    world.addSavepoint('mine', { status: { state: 'pending', detail: 'Its job takes it.' } })
     world.addSavepoint('known', { path: 's3://b/old' })
     stay(world, 20)
     expect(world.savepoints.find(({ name }) => name === 'mine')!.status).toEqual({

@@ -1,7 +1,17 @@
 import { describe, expect, it } from 'vitest'
-import type { ObservedSavepoint, PodFact, SavepointFact, SavepointOrigin } from './contract.ts'
+import type {
+  Condition,
+  ObservedSavepoint,
+  PodFact,
+  SavepointDecision,
+  SavepointFact,
+  SavepointOrigin,
+  StreamJobStatus,
+} from './contract.ts'
 import { FINALIZER } from './contract.ts'
-import { decideSavepoint, disposalMs } from './decide-savepoint.ts'
+import { decideSavepoint, disposalMs, takenMs } from './decide-savepoint.ts'
+import { running, stay } from './decide-story.ts'
+import { World } from './decide-world.ts'
 
 const nowMs = Date.parse('2026-01-01T01:00:00Z')
 const at = (agoMs: number): string => new Date(nowMs - agoMs).toISOString()
@@ -56,19 +66,53 @@ function podWith(more: Partial<PodFact>): PodFact {
   }
 }
 
-function decided(fact: Partial<SavepointFact>, more: Partial<ObservedSavepoint> = {}): string {
-  const decision = decideSavepoint({
+/** Of a job that runs. */
+const settled = running().status!
+
+/** And one that is upgraded since long ago. */
+const changing: StreamJobStatus = {
+  ...settled,
+  transition: {
+    kind: 'upgrade',
+    step: 'closing',
+    request: 'upgrade-1-2-0',
+    mode: 'savepoint',
+    attempt: 0,
+    begunAt: at(3 * takenMs),
+    stepAt: at(3 * takenMs),
+    progressAt: at(3 * takenMs),
+    progress: '',
+  },
+}
+function asStalled(condition: Condition, reason: string): Condition {
+  return condition.type === 'Stalled' ? { ...condition, status: 'True', reason } : condition
+}
+
+function decision(fact: Partial<SavepointFact>, more: Partial<ObservedSavepoint> = {}): SavepointDecision {
+  return decideSavepoint({
     nowMs,
     savepoint: { ...savepoint, ...fact },
     job: 'there',
+    jobStatus: settled,
     namespaceTerminating: false,
     fallback: undefined,
     isBeingTaken: false,
     pod: undefined,
     ...more,
   })
-  if (decision.kind === 'wait') return 'wait'
-  return decision.actions
+}
+
+/** What is written into the object, and the event after it. */
+function records(...given: Parameters<typeof decision>) {
+  const made = decision(...given)
+  const [record, event] = made.kind === 'act' ? made.actions : []
+  return [record?.type === 'recordSavepoint' ? record : undefined, event] as const
+}
+
+function decided(...given: Parameters<typeof decision>): string {
+  const made = decision(...given)
+  if (made.kind === 'wait') return 'wait'
+  return made.actions
     .map((action) =>
       action.type === 'event'
         ? action.reason
@@ -95,11 +139,54 @@ describe('a Savepoint', () => {
   })
 
   it("without one is its job's to take; without a job nobody's, after a while", () => {
-    expect(decided({})).toBe('wait')
+    expect(decided({})).toBe('pending')
     expect(decided({}, { job: 'unknown' })).toBe('wait')
-    expect(decided({}, { job: 'gone' })).toBe('wait')
+    expect(decided({}, { job: 'gone' })).toBe('pending')
     expect(decided({ createdAt: at(120_000) }, { job: 'gone' })).toBe('failed, NoJob')
     expect(decided({ createdAt: at(120_000) }, { job: 'unknown' })).toBe('wait')
+  })
+
+  it('says what it waits for, once', () => {
+    const [first] = records({})
+    expect(first).toMatchObject({ state: 'pending', detail: 'Its job takes it.' })
+    const status = { state: 'pending', detail: first!.detail } as const
+    expect(decided({ status })).toBe('wait')
+    expect(decided({ status }, { isBeingTaken: true })).toBe('wait')
+    // Behind others, or of a coordinator that does not answer: each is answered.
+    expect(decided({ status, createdAt: at(2 * takenMs) })).toBe('wait')
+    expect(decided({ status, createdAt: at(2 * takenMs) }, { isBeingTaken: true, jobStatus: changing })).toBe('wait')
+    expect(decided({ status }, { jobStatus: changing })).toBe('pending')
+  })
+
+  it.each<[string, StreamJobStatus | undefined, RegExp]>([
+    ['was not seen yet', undefined, /not seen by the operator yet/],
+    ['is suspended from its creation', stay(new World({ state: 'suspended' }), 3).status, /suspended.*spec\.state/],
+    ['was never valid', stay(new World({ parallelism: 0 }), 3).status, /has not started \(InvalidSpec: /],
+    ['is in the middle of a change', changing, /a change of it is under way, upgrade/],
+    [
+      'has a runtime that is not driven',
+      { ...settled, conditions: settled.conditions.map((each) => asStalled(each, 'UnsupportedRuntime')) },
+      /left alone \(UnsupportedRuntime: /,
+    ],
+  ])('waits for a job that %s for an hour, and is failed then', (_, jobStatus, lack) => {
+    for (const [createdAt, state] of [
+      [at(takenMs - 1), 'pending'],
+      [at(takenMs), 'failed'],
+    ] as const) {
+      const [record, event] = records({ createdAt }, { jobStatus })
+      expect(record).toMatchObject({ state, detail: expect.stringMatching(lack) })
+      expect(event).toEqual(
+        state === 'pending'
+          ? undefined
+          : { type: 'event', kind: 'Warning', reason: 'NotTaken', message: record!.detail },
+      )
+    }
+  })
+
+  it('that has waited for its turn has its hour from the beginning of the change', () => {
+    const begunAt = at(1_000)
+    const jobStatus = { ...changing, transition: { ...changing.transition!, begunAt } }
+    expect(decided({ createdAt: at(2 * takenMs) }, { jobStatus })).toBe('pending')
   })
 
   it('has a finalizer only if its deletion has files to take away', () => {
@@ -135,6 +222,7 @@ describe('a Savepoint that is deleted', () => {
           nowMs,
           savepoint: { ...savepoint, ...doomed },
           job,
+          jobStatus: undefined,
           namespaceTerminating: false,
           fallback: undefined,
           isBeingTaken: false,

@@ -1,7 +1,15 @@
 // A Savepoint object by itself: one with a path is registered, and one that is deleted takes its files away if it says so. It has no owner and
 // outlives its job, so all that this needs stands in the object. Triggering one is its job's (decide-requests.ts).
 
-import type { EventAction, ObservedSavepoint, SavepointAction, SavepointDecision, SavepointOrigin } from './contract.ts'
+import type {
+  EventAction,
+  ObservedSavepoint,
+  SavepointAction,
+  SavepointDecision,
+  SavepointFact,
+  SavepointOrigin,
+  StreamJobStatus,
+} from './contract.ts'
 import { FINALIZER } from './contract.ts'
 import { disposalAnswer } from './decide-outputs.ts'
 import { timeMs } from './status-time.ts'
@@ -10,6 +18,8 @@ import { timeMs } from './status-time.ts'
 export const disposalMs = 120_000
 /** A Savepoint may be applied together with its job. */
 const jobMs = 60_000
+/** For a job to run that cannot take it yet: a change that has its own deadline is over by then. */
+export const takenMs = 3_600_000
 /** Between two pods that try it. */
 const againMs = 15_000
 const stillTaken =
@@ -19,8 +29,9 @@ export function decideSavepoint(observed: ObservedSavepoint): SavepointDecision 
   return observed.savepoint.deletingSince === undefined ? kept(observed) : deleted(observed)
 }
 
-function kept({ savepoint, job, nowMs, fallback }: ObservedSavepoint): SavepointDecision {
-  const { path, status, disposal, finalizers, createdAt } = savepoint
+function kept(observed: ObservedSavepoint): SavepointDecision {
+  const { savepoint, fallback } = observed
+  const { path, status, disposal, finalizers } = savepoint
   const isMarked = finalizers.includes(FINALIZER)
   if (disposal === 'delete' && !isMarked)
     return act('its deletion will have files to take away', { type: 'addFinalizer' })
@@ -33,14 +44,61 @@ function kept({ savepoint, job, nowMs, fallback }: ObservedSavepoint): Savepoint
     return act('it exists, by its path', { type: 'recordSavepoint', state: 'completed', path, ...origin })
   }
   if (isDone) return wait('it is done')
-  if (job !== 'gone') return wait('its job takes it')
-  const leftMs = timeMs(createdAt) + jobMs - nowMs
-  if (leftMs > 0) return wait('its job is not there yet', leftMs)
-  const detail = 'There is no StreamJob of this name to take it. Make the Savepoint again when there is one.'
+  return pending(observed)
+}
+
+function pending({ savepoint, job, jobStatus, isBeingTaken, nowMs }: ObservedSavepoint): SavepointDecision {
+  const createdMs = timeMs(savepoint.createdAt)
+  switch (job) {
+    case 'unknown':
+      return wait('it is not known whether its job is there')
+    case 'gone': {
+      const leftMs = createdMs + jobMs - nowMs
+      if (leftMs > 0) return waitsFor(savepoint, 'There is no StreamJob of this name yet.', leftMs)
+      return failed(
+        'NoJob',
+        'There is no StreamJob of this name to take it. Make the Savepoint again when there is one.',
+      )
+    }
+    case 'there': {
+      const lack = isBeingTaken ? undefined : lackOf(jobStatus)
+      // Also behind others: each is answered, and then the next is taken.
+      if (lack === undefined) return waitsFor(savepoint, 'Its job takes it.')
+      const begunMs = Math.max(createdMs, timeMs(jobStatus?.transition?.begunAt ?? savepoint.createdAt))
+      const leftMs = begunMs + takenMs - nowMs
+      if (leftMs > 0) return waitsFor(savepoint, `It is taken once its job runs: ${lack}.`, leftMs)
+      return failed(
+        'NotTaken',
+        `Its job could not take it within an hour: ${lack}. Make the Savepoint again when it runs.`,
+      )
+    }
+    default:
+      return job satisfies never
+  }
+}
+
+/** Why its job takes none now; undefined: it runs, or has ended, and answers. */
+function lackOf(status: StreamJobStatus | undefined): string | undefined {
+  if (status === undefined) return 'it was not seen by the operator yet'
+  const { phase, start, transition, conditions } = status
+  const stalled = conditions.find((each) => each.type === 'Stalled' && each.status === 'True')?.reason
+  const why = stalled === undefined ? '' : ` (${stalled}: see its conditions)`
+  if (start === 0 && phase === 'SUSPENDED') return 'it is suspended and has never run; set its spec.state to running'
+  if (start === 0) return `it has not started${why}`
+  if (transition !== undefined) return `a change of it is under way, ${transition.kind}${why}`
+  return stalled === 'UnsupportedRuntime' ? `it is left alone${why}` : undefined
+}
+
+function waitsFor({ status }: SavepointFact, detail: string, forMs?: number): SavepointDecision {
+  if (status?.state === 'pending' && status.detail === detail) return wait(detail, forMs)
+  return act('it is said what it waits for', { type: 'recordSavepoint', state: 'pending', detail })
+}
+
+function failed(reason: string, detail: string): SavepointDecision {
   return act(
     'nobody will take it',
     { type: 'recordSavepoint', state: 'failed', detail },
-    event('Warning', 'NoJob', detail),
+    event('Warning', reason, detail),
   )
 }
 

@@ -145,13 +145,15 @@ export class Observer {
       .ofOwner(savepoint.uid)
       .find((child) => child.kind === 'Pod' && child.metadata.labels?.[savepointLabel] === savepoint.uid)
     const owner = caches.get(types.streamJob, namespace, jobNameOf(object))
+    const jobStatus = owner && statusOf(owner)
     const observed: ObservedSavepoint = {
       nowMs: clock.wallMs(),
       savepoint,
       job: owner === undefined ? 'gone' : 'there',
+      jobStatus,
       namespaceTerminating: savepoint.deleting ? await namespaces.isTerminating(namespace) : false,
       fallback: this.#originOf(savepoint.status?.path ?? savepoint.path, { namespace, job: owner }),
-      isBeingTaken: owner !== undefined && statusOf(owner)?.asked?.object === savepoint.uid,
+      isBeingTaken: jobStatus?.asked?.object === savepoint.uid,
       pod: own === undefined ? undefined : await this.#pod(own),
     }
     return { observed, object }

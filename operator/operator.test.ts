@@ -303,6 +303,20 @@ describe('the operator in a world in memory', () => {
     expect(await world.condition('job', 'Degraded')).toContain('False')
   })
 
+  it('says what a Savepoint of a job that never ran waits for, and takes it when the job runs', async () => {
+    const { api, world } = newWorld()
+    const stateOf = () => JSON.stringify(api.find(types.savepoint, 'n', 'mine')?.['status'] ?? {})
+    await world.operate('first', { client: api.client() })
+    await world.createJob('job', { state: 'suspended' })
+    await world.until('it is suspended', () => world.isSettled('job', 'SUSPENDED'))
+    const { apiVersion, kind } = types.savepoint
+    const object = { apiVersion, kind, metadata: { namespace: 'n', name: 'mine' }, spec: { job: { name: 'job' } } }
+    await world.options.client.create(types.savepoint, object)
+    await world.until('it is told', () => /"pending".*spec\.state to running/.test(stateOf()))
+    await world.edit('job', { state: 'running' })
+    await world.until('it is taken', () => stateOf().includes('"completed"'))
+  })
+
   describe('the files of a Savepoint that is to take them away', () => {
     const at = { namespace: 'n', name: 'mine' }
     async function withSavepoint(spec: object, prepare: (world: OperatorWorld) => void = () => undefined) {

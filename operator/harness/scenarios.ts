@@ -306,6 +306,8 @@ export function operatorScenarios(newWorld: () => Promise<ScenarioWorld>, timeou
       ((await admin.get(types.savepoint, at))?.['status'] as { readonly state?: string; readonly path?: string }) ?? {}
     await world.until('it is taken', async () => (await stateOf()).state === 'completed')
     expect((await stateOf()).path).toContain('/savepoint-')
+    // What it waited for is no more.
+    expect(await stateOf()).not.toHaveProperty('detail')
     const made = (await admin.get(types.savepoint, at))!
     expect(made.metadata.finalizers).toContain(FINALIZER)
     await admin.delete(types.savepoint, at, { precondition: { uid: made.metadata.uid! } })
