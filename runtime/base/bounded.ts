@@ -7,14 +7,15 @@ export async function forEachBounded<T>(
   act: (thing: T) => Promise<void>,
 ): Promise<void> {
   // One iterator for all: each takes what nobody has taken.
-  const waiting = things[Symbol.iterator]()
-  let hasFailed = false
+  let waiting: Iterator<T> | undefined = things[Symbol.iterator]()
   const workOn = async (): Promise<void> => {
-    try {
-      for (let next = waiting.next(); next.done !== true && !hasFailed; next = waiting.next()) await act(next.value)
-    } catch (error) {
-      hasFailed = true
-      throw error
+    for (let next = waiting?.next(); next !== undefined && next.done !== true; next = waiting?.next()) {
+      try {
+        await act(next.value)
+      } catch (error) {
+        waiting = undefined
+        throw error
+      }
     }
   }
   await Promise.all(Array.from({ length: atOnce }, workOn))
