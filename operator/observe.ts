@@ -82,7 +82,7 @@ export class Observer {
     if (object === undefined) return undefined
     const { metadata } = object
     const owner: OwnerJob = { namespace, name, uid: metadata.uid! }
-    const own = caches.ofOwner(owner.uid)
+    const own = caches.ofOwner(owner)
     const status = statusOf(object)
     const revisions = revisionsOf(own, owner)
     const running = runningRevision(revisions, status)
@@ -92,7 +92,7 @@ export class Observer {
       running: status !== undefined && status.start > 0 ? running?.spec : undefined,
     })
     // Pods of workloads are owned by these: the label, which is in the workload's selector, says whose they are.
-    const pods = own.filter((child) => child.kind === 'Pod' && child.metadata.namespace === namespace)
+    const pods = own.filter(({ kind }) => kind === 'Pod')
     const secret = own.find((child) => isAccess(child) && isOwnedBy(child as KubernetesObject, owner))
     const access = readAccess(secret?.['data'] as Readonly<Record<string, string>> | undefined)
     const podFacts = await Promise.all(pods.map((pod) => this.#pod(pod)))
@@ -127,7 +127,7 @@ export class Observer {
       revisions,
       children: { ...strangers, ...children },
       pods: podFacts,
-      lostWorkers: caches.lostWorkers(owner.uid),
+      lostWorkers: caches.lostWorkers(owner),
       coordinator: answer,
       savepoints: caches.savepointsOf(namespace, name).map(savepointFact),
       operatorVersion,
@@ -142,7 +142,7 @@ export class Observer {
     if (object === undefined) return undefined
     const savepoint = savepointFact(object)
     const own = caches
-      .ofOwner(savepoint.uid)
+      .ofOwner(savepoint)
       .find((child) => child.kind === 'Pod' && child.metadata.labels?.[savepointLabel] === savepoint.uid)
     const owner = caches.get(types.streamJob, namespace, jobNameOf(object))
     const observed: ObservedSavepoint = {
@@ -195,7 +195,7 @@ export class Observer {
     const { defaults, caches } = this.#options
     if (job === undefined) return originByPath(path, { namespace, defaults, ofJob: undefined })
     const owner: OwnerJob = { namespace, name: job.metadata.name, uid: job.metadata.uid! }
-    const running = runningRevision(revisionsOf(caches.ofOwner(owner.uid), owner), statusOf(job))
+    const running = runningRevision(revisionsOf(caches.ofOwner(owner), owner), statusOf(job))
     return originByPath(path, { namespace, defaults, ofJob: originOfJob(owner, running) })
   }
 }

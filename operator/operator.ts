@@ -211,7 +211,8 @@ export class Operator {
     if (job === undefined || uid === undefined) return undefined
     const status = statusOf(job)
     if (status === undefined || status.start === 0) return undefined
-    const revisions = revisionsOf(this.#caches.ofOwner(uid), { namespace, name, uid })
+    const owner = { namespace, name, uid }
+    const revisions = revisionsOf(this.#caches.ofOwner(owner), owner)
     return runningRevision(revisions, status)?.spec
   }
 
