@@ -396,6 +396,11 @@ export interface CoordinatorFact extends ServicesFact {
   >
 }
 
+/** It was stored once. `gone`: by the API server's own word it is not there any more; `unknown`: that could not be asked. */
+export type UnseenRevision =
+  | { readonly name: string; readonly state: 'gone' }
+  | { readonly name: string; readonly state: 'unknown'; readonly why: string }
+
 /** Who else has a job's credentials for NATS: nobody, other jobs, or that cannot be told from here. */
 export type NatsSharing = 'own' | 'shared' | 'unknown'
 /** After "has". */
@@ -432,6 +437,8 @@ export interface Observed {
   /** undefined: never written, or emptied. */
   readonly status: StreamJobStatus | undefined
   readonly revisions: readonly Revision[]
+  /** Of the running and the stable revision, those that are not among these. */
+  readonly unseen: readonly UnseenRevision[]
   /** By `Kind/name`. */
   readonly children: Readonly<Record<string, ChildFact>>
   readonly pods: readonly PodFact[]

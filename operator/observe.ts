@@ -27,6 +27,7 @@ import type { Namespaces } from './namespaces.ts'
 import type { PodOutputs } from './pod-outputs.ts'
 import type { PodSources } from './pod-sources.ts'
 import { podFact } from './pod-facts.ts'
+import type { RevisionReader } from './revision-reader.ts'
 import { readRevision } from './resources/controller-revision.ts'
 import { savepointLabel } from './resources/disposal-pod.ts'
 import { isOwnedBy } from './resources/labels.ts'
@@ -34,6 +35,7 @@ import type { KubernetesObject, OwnerJob } from './resources/objects.ts'
 import { coordinatorHost, ports } from './resources/process-config.ts'
 import { originByPath, originOfJob } from './resources/savepoint-origin.ts'
 import { savepointFact } from './savepoint-facts.ts'
+import { stateTraces } from './state-traces.ts'
 import { validate } from './validate.ts'
 import type { SpecDefaults } from './validate.ts'
 
@@ -46,6 +48,7 @@ export interface ObserverOptions {
   readonly sources: PodSources
   readonly foreign: ForeignObjects
   readonly namespaces: Namespaces
+  readonly revisions: RevisionReader
   readonly defaults: SpecDefaults
   readonly operatorVersion: string
   /** Tokens, certificates and credentials are all there, and none is about to end. */
@@ -84,12 +87,14 @@ export class Observer {
     const owner: OwnerJob = { namespace, name, uid: metadata.uid! }
     const own = caches.ofOwner(owner)
     const status = statusOf(object)
-    const revisions = revisionsOf(own, owner)
+    const { revisions, unseen } = await this.#revisions(owner, own, status)
     const running = runningRevision(revisions, status)
+    const begun = status !== undefined && status.start > 0 ? status : undefined
     const spec = validate({
       document: object,
       defaults,
-      running: status !== undefined && status.start > 0 ? running?.spec : undefined,
+      running: begun && running?.spec,
+      traces: begun && running === undefined ? stateTraces({ job: owner, status: begun, objects: own }) : undefined,
     })
     // Pods of workloads are owned by these: the label, which is in the workload's selector, says whose they are.
     const pods = own.filter(({ kind }) => kind === 'Pod')
@@ -125,6 +130,7 @@ export class Observer {
       code,
       status,
       revisions,
+      unseen,
       children: { ...strangers, ...children },
       pods: podFacts,
       lostWorkers: caches.lostWorkers(owner),
@@ -155,6 +161,23 @@ export class Observer {
       pod: own === undefined ? undefined : await this.#pod(own),
     }
     return { observed, object }
+  }
+
+  /** Those that status names are asked for by name where the caches do not show them. */
+  async #revisions(
+    owner: OwnerJob,
+    own: readonly KubeObject[],
+    status: StreamJobStatus | undefined,
+  ): Promise<Pick<Observed, 'revisions' | 'unseen'>> {
+    const seen = revisionsOf(own, owner)
+    const named = new Set([status?.revision, status?.stableRevision])
+    for (const { name } of seen) named.delete(name)
+    const asked = [...named].filter((name) => name !== undefined)
+    const answers = await Promise.all(asked.map((name) => this.#options.revisions.read(owner, name)))
+    return {
+      revisions: [...seen, ...answers.flatMap((answer) => (answer.state === 'there' ? [answer.revision] : []))],
+      unseen: answers.filter((answer) => answer.state !== 'there'),
+    }
   }
 
   async #pod(object: KubeObject): Promise<PodFact> {

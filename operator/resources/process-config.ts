@@ -106,6 +106,12 @@ export function jobStorage({ namespace, name, uid }: OwnerJob, { storage }: Effe
   return `${(storage?.checkpoints ?? '').replace(/\/+$/, '')}/${namespace}/${name}/${uid}`
 }
 
+/** The `storage.checkpoints` of which that is the job's own prefix, or lies within it. undefined: it is elsewhere. */
+export function checkpointsOf({ namespace, name, uid }: OwnerJob, place: string): string | undefined {
+  const [checkpoints, ...rest] = `${place}/`.split(`/${namespace}/${name}/${uid}/`)
+  return rest.length === 0 ? undefined : checkpoints
+}
+
 /** By which workers and the operator reach it. */
 export function coordinatorHost(job: OwnerJob): string {
   return `${coordinatorName(job)}.${job.namespace}.svc`
