@@ -199,6 +199,8 @@ function checkpointWord(observed: Observed, status: StreamJobStatus): Word {
 
 function degradedWord(observed: Observed, status: StreamJobStatus): Word {
   const expected = status.ended === undefined && status.start > 0
+  const refused = refusedPodOf(observed)
+  if (refused !== undefined) return is('ActRefused', `What is to be done is refused: ${refused}`)
   const outage = outageOf(observed, status)
   if (outage !== undefined)
     return is('Outage', `${capital(outage)}. The job goes on when it is back; nothing needs to be done for the job.`)
@@ -238,6 +240,15 @@ function degradedWord(observed: Observed, status: StreamJobStatus): Word {
   const isSuperseded = desired.kind === 'known' && !isBlocked(desired, status)
   if (status.blocked?.reason === 'RolledBack' && !isSuperseded) return is('RolledBack', status.blocked.message)
   return isNot('AsExpected', 'Nothing is wrong.')
+}
+
+/** Without its node nobody else takes it away. */
+function refusedPodOf({ pods, refusedPods }: Observed): string | undefined {
+  const pod = pods.find(({ uid }) => refusedPods?.has(uid) === true)
+  return (
+    pod &&
+    `pod ${pod.name}, which its node does not end, cannot be taken away by force: ${asSentence(refusedPods!.get(pod.uid)!)} It is tried again; permit it, or delete the pod by kubectl delete pod ${pod.name} -n ${pod.namespace} --force.`
+  )
 }
 
 function troubleWord({ who, reason, message }: Trouble): Word {

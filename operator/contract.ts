@@ -447,6 +447,8 @@ export interface Observed {
   readonly coordinator: CoordinatorSays
   /** Why the last act of this operator on this job was refused for good (quota, a field that there is not, no rights); conflicts are none. */
   readonly refusedAct?: string | undefined
+  /** Pods that the API server has lately refused to take away by force, by uid, and why. They are tried again after a pause. */
+  readonly refusedPods?: ReadonlyMap<string, string> | undefined
   /** Savepoint objects of this job's name, those of earlier namesakes too. */
   readonly savepoints: readonly SavepointFact[]
   readonly operatorVersion: string

@@ -80,6 +80,8 @@ export class Cluster {
   head: Head | undefined
   savepoints: SavepointFact[] = []
   lostWorkers: Observed['lostWorkers'] = []
+  /** By uid: the API server does not let them be taken away by force. */
+  readonly refusedPods = new Map<string, string>()
   deeds: Deed[] = []
   /** Somebody has asked for a start from nothing. */
   wasAskedForStateless = false

@@ -99,6 +99,7 @@ export class World extends Cluster {
       lostWorkers: this.lostWorkers,
       coordinator: this.coordinatorFact(),
       refusedAct: undefined,
+      refusedPods: this.refusedPods,
       savepoints: this.savepoints,
       operatorVersion: this.operatorVersion,
     }

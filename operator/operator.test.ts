@@ -6,6 +6,7 @@ import { operatorScenarios, upgradeCutAfter } from './harness/scenarios.ts'
 import { KubeError } from './kubernetes/contract.ts'
 import type { KubeClient, ResourceType } from './kubernetes/contract.ts'
 import { types } from './kubernetes/types.ts'
+import { componentLabel } from './resources/labels.ts'
 import { revisionName } from './revision.ts'
 
 const worlds: OperatorWorld[] = []
@@ -290,6 +291,45 @@ describe('the operator in a world in memory', () => {
     await world.until('it runs', () => world.isSettled('job'))
     await world.until('nothing is refused', async () => (await degraded()).startsWith('False'))
     expect(api.all(types.event).filter((event) => event['reason'] === 'ActionRefused').length).toBeGreaterThan(0)
+  })
+
+  it('goes on beside a pod that the API server does not let it take away by force, and tries that again', async () => {
+    const { api, world, clock } = newWorld()
+    let isForbidden = true
+    const forcedMs: number[] = []
+    const inner = api.client()
+    const client: KubeClient = {
+      ...inner,
+      delete: async (type, at, options) => {
+        if (options.gracePeriodSeconds === 0) forcedMs.push(clock.nowMs())
+        if (isForbidden && options.gracePeriodSeconds === 0) throw new KubeError(403, 'Forbidden', 'by a policy')
+        return inner.delete(type, at, options)
+      },
+    }
+    await world.operate('first', { client })
+    await world.createJob('job')
+    await world.until('it runs', () => world.isSettled('job'))
+    const worker = api.all(types.pod).find(({ metadata }) => metadata.labels?.[componentLabel] === 'worker')!
+    const at = { namespace: 'n', name: worker.metadata.name }
+    world.ignores = ({ metadata }) => metadata.uid === worker.metadata.uid
+    const { uid } = worker.metadata
+    await world.options.client.delete(types.pod, at, { precondition: { uid: uid! }, gracePeriodSeconds: 1 })
+    await world.until('it is told', async () =>
+      (await world.condition('job', 'Degraded')).startsWith('True ActRefused'),
+    )
+    await world.edit('job', { program: { args: { rows: 7 } } })
+    await world.until(
+      'HEAD is closed all the same',
+      async () => (await world.status('job'))!.transition?.step === 'closed',
+    )
+    await world.until('it is tried again', () => forcedMs.length > 3)
+    for (const [index, atMs] of forcedMs.slice(1).entries())
+      expect(atMs - forcedMs[index]!).toBeGreaterThanOrEqual(10_000)
+    isForbidden = false
+    await world.until(
+      'it is upgraded',
+      async () => (await world.isSettled('job')) && (await world.status('job'))!.start === 2,
+    )
   })
 
   it('names a Secret that the pods cannot begin without, with what to do, and takes it back once it is there', async () => {
