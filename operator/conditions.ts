@@ -275,11 +275,11 @@ function foreignWord(foreign: readonly string[]): Word {
 /** A revision without which nothing goes on. Of a suspended job there is nothing to be gone on with: it is resumed by its spec. */
 function unseenWord({ unseen, job }: Observed, status: StreamJobStatus): Word | undefined {
   const { transition, revision, ended } = status
-  const unread = unseen.find((each) => each.state === 'unknown')
-  if (unread !== undefined)
+  const unread = unseen.find((each) => each.unread !== undefined)
+  if (unread?.unread !== undefined)
     return is(
       'RevisionUnknown',
-      `ControllerRevision ${unread.name} is not in the operator's cache and could not be read: ${asSentence(unread.why)} Nothing of the job is changed until it is; what runs runs on.`,
+      `ControllerRevision ${unread.name} is not in the operator's cache and could not be read: ${asSentence(unread.unread)} Nothing of the job is changed until it is; what runs runs on.`,
     )
   if (job.deletingSince !== undefined || (transition === undefined && ended === 'SUSPENDED')) return undefined
   // What leads to another one needs it no more.

@@ -106,6 +106,8 @@ export interface StartBegin {
   readonly asked?: boolean
   /** From nothing: a stateless start. */
   readonly empty?: boolean
+  /** Where HEAD says, which was seen before: without it nothing begins. */
+  readonly goesOn?: boolean
   /** As the spec had it then. */
   readonly allowNonRestoredState?: boolean
 }
@@ -396,11 +398,6 @@ export interface CoordinatorFact extends ServicesFact {
   >
 }
 
-/** It was stored once. `gone`: by the API server's own word it is not there any more; `unknown`: that could not be asked. */
-export type UnseenRevision =
-  | { readonly name: string; readonly state: 'gone' }
-  | { readonly name: string; readonly state: 'unknown'; readonly why: string }
-
 /** Who else has a job's credentials for NATS: nobody, other jobs, or that cannot be told from here. */
 export type NatsSharing = 'own' | 'shared' | 'unknown'
 /** After "has". */
@@ -437,8 +434,8 @@ export interface Observed {
   /** undefined: never written, or emptied. */
   readonly status: StreamJobStatus | undefined
   readonly revisions: readonly Revision[]
-  /** Of the running and the stable revision, those that are not among these. */
-  readonly unseen: readonly UnseenRevision[]
+  /** The running and the stable revision, where they are not among these: gone, or `unread`: why that is not known. */
+  readonly unseen: readonly { readonly name: string; readonly unread?: string }[]
   /** By `Kind/name`. */
   readonly children: Readonly<Record<string, ChildFact>>
   readonly pods: readonly PodFact[]

@@ -153,3 +153,33 @@ describe('a revision that status names and nobody sees', () => {
     expect(condition(world, 'Stalled')).toMatchObject({ status: 'True', reason: 'RevisionDeleted' })
   })
 })
+
+describe('HEAD that status has seen and that is not where it should be', () => {
+  it('is not begun without', () => {
+    const world = running()
+    world.edit({ state: 'suspended' })
+    reaches(world, 'SUSPENDED', 1)
+    world.head = undefined
+    world.edit({ state: 'running' })
+    stay(world, 60)
+    expect(begins(world)).toEqual([])
+    expect(world.status!.begin).toEqual({ parallelism: 1, goesOn: true })
+    // Given up by its user.
+    world.edit({ upgradeMode: 'stateless', restartNonce: 1 })
+    world.run(() => begins(world).length > 0)
+    expect(begins(world)).toEqual([{ start: 3, from: 'empty' }])
+  })
+
+  it('closes nothing when a pod does not find it', () => {
+    const world = running()
+    const point = world.status!.lastCheckpoint!.path
+    world.coordinatorHasNoNode = true
+    world.pods = world.pods.filter(({ fact }) => fact.component !== 'coordinator')
+    world.head = undefined
+    world.editCode('v2')
+    stay(world, 60)
+    expect(deeds(world, 'took down')).toEqual([])
+    expect(condition(world, 'Stalled')).toMatchObject({ status: 'True', reason: 'RestorePointUnknown' })
+    expect(condition(world, 'Stalled').message).toContain(`has completed ${point}, and there is no HEAD`)
+  })
+})

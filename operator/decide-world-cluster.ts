@@ -496,6 +496,7 @@ export class Cluster {
   /** protocol.md 2. */
   begin(pod: Pod): void {
     const { head } = this
+    if (head === undefined && pod.begin.goesOn === true) return
     pod.hasBegun = true
     // Another process, which was asked for nothing yet.
     this.askedNames.clear()

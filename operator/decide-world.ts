@@ -8,8 +8,8 @@ import { Cluster, childKeys, uid, workerKey } from './decide-world-cluster.ts'
 import type { Spec } from './decide-world-cluster.ts'
 import { codeHash } from './revision.ts'
 import { timeText } from './status-time.ts'
-import type { StateTraces } from './state-traces.ts'
 import { validate } from './validate.ts'
+import type { StateTraces } from './validate.ts'
 
 export { restorePointOf } from './decide-world-head.ts'
 export { awayText } from './decide-world-cluster.ts'
@@ -108,9 +108,7 @@ export class World extends Cluster {
   unseen(): Observed['unseen'] {
     return [...new Set([this.status?.revision, this.status?.stableRevision])]
       .filter((name) => name !== undefined && this.revisionNamed(name) === undefined)
-      .map((name) =>
-        this.revisionsAreUnread ? { name: name!, state: 'unknown', why: 'no answer' } : { name: name!, state: 'gone' },
-      )
+      .map((name) => ({ name: name!, ...(this.revisionsAreUnread && { unread: 'no answer' }) }))
   }
 
   /** That the operator sees. */

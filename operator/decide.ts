@@ -35,7 +35,7 @@ export function decide(observed: Observed): Decision {
       ? beginRecovery(observed, first)
       : record(observed, first, 'the job was not seen before')
   }
-  const unread = observed.unseen.find(({ state }) => state === 'unknown')
+  const unread = observed.unseen.find((each) => each.unread !== undefined)
   if (unread !== undefined) return shown(observed, wait(`whether revision ${unread.name} is there is not known`, 5_000))
   const revision = ownRevision(observed, status)
   const isForeignRuntime = revision !== undefined && !isSupported(operatorVersion, revision.operatorVersion)

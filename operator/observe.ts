@@ -27,7 +27,6 @@ import type { Namespaces } from './namespaces.ts'
 import type { PodOutputs } from './pod-outputs.ts'
 import type { PodSources } from './pod-sources.ts'
 import { podFact } from './pod-facts.ts'
-import type { RevisionReader } from './revision-reader.ts'
 import { readRevision } from './resources/controller-revision.ts'
 import { savepointLabel } from './resources/disposal-pod.ts'
 import { isOwnedBy } from './resources/labels.ts'
@@ -36,6 +35,7 @@ import { coordinatorHost, ports } from './resources/process-config.ts'
 import { originByPath, originOfJob } from './resources/savepoint-origin.ts'
 import { savepointFact } from './savepoint-facts.ts'
 import { stateTraces } from './state-traces.ts'
+import type { UnseenRevisions } from './unseen-revisions.ts'
 import { validate } from './validate.ts'
 import type { SpecDefaults } from './validate.ts'
 
@@ -48,7 +48,7 @@ export interface ObserverOptions {
   readonly sources: PodSources
   readonly foreign: ForeignObjects
   readonly namespaces: Namespaces
-  readonly revisions: RevisionReader
+  readonly unseen: UnseenRevisions
   readonly defaults: SpecDefaults
   readonly operatorVersion: string
   /** Tokens, certificates and credentials are all there, and none is about to end. */
@@ -173,10 +173,10 @@ export class Observer {
     const named = new Set([status?.revision, status?.stableRevision])
     for (const { name } of seen) named.delete(name)
     const asked = [...named].filter((name) => name !== undefined)
-    const answers = await Promise.all(asked.map((name) => this.#options.revisions.read(owner, name)))
+    const answers = await Promise.all(asked.map((name) => this.#options.unseen.read(owner, name)))
     return {
-      revisions: [...seen, ...answers.flatMap((answer) => (answer.state === 'there' ? [answer.revision] : []))],
-      unseen: answers.filter((answer) => answer.state !== 'there'),
+      revisions: [...seen, ...answers.flatMap((answer) => (answer.kind === 'there' ? [answer.revision] : []))],
+      unseen: answers.flatMap((answer) => (answer.kind === 'unseen' ? [answer.fact] : [])),
     }
   }
 

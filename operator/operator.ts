@@ -25,8 +25,8 @@ import { NatsAccess } from './nats-access.ts'
 import { Observer, revisionsOf, runningRevision, statusOf } from './observe.ts'
 import { PodOutputs } from './pod-outputs.ts'
 import { PodSources } from './pod-sources.ts'
-import { RevisionReader } from './revision-reader.ts'
 import type { OperatorConfig } from './resources/operator-config.ts'
+import { UnseenRevisions } from './unseen-revisions.ts'
 import { validate } from './validate.ts'
 import type { SpecDefaults } from './validate.ts'
 import { webhookCertificate } from './webhook/certificate.ts'
@@ -138,7 +138,7 @@ export class Operator {
       sources: new PodSources(client, this.#caches, clock),
       foreign,
       namespaces: new Namespaces(client, clock),
-      revisions: new RevisionReader(client, clock),
+      unseen: new UnseenRevisions(client, clock),
       defaults: this.#defaults,
       operatorVersion: version,
       isAccessComplete: (secret, job, revision) => access.isComplete(secret, job, revision?.spec),

@@ -7,12 +7,7 @@ import { isOwnedBy } from './resources/labels.ts'
 import { configName } from './resources/names.ts'
 import type { KubernetesObject, OwnerJob } from './resources/objects.ts'
 import { checkpointsOf } from './resources/process-config.ts'
-
-export interface StateTraces {
-  /** As `spec.storage.checkpoints` said it. undefined: nothing tells. */
-  readonly checkpoints: string | undefined
-  readonly maxParallelism: number | undefined
-}
+import type { StateTraces } from './validate.ts'
 
 export interface ToTrace {
   readonly job: OwnerJob

@@ -22,7 +22,7 @@ import { endTransition, pointAt, toNextAttempt, toNextAttemptNow, toStep, withou
 import { timeMs, timeText } from './status-time.ts'
 import { closeChoice, lostState } from './upgrade.ts'
 import { storing } from './upgrade-prepare.ts'
-import { startOf } from './upgrade-start.ts'
+import { hasHead, startOf } from './upgrade-start.ts'
 
 export function decideClosing(observed: Observed, status: StreamJobStatus): Decision {
   const edited = retargeted(observed, status)
@@ -96,7 +96,7 @@ const podRetryMs = 10_000
 
 function closeByPod(observed: Observed, status: StreamJobStatus): Decision {
   const transition = status.transition!
-  const { request, mode } = transition
+  const { request, mode, restoreFrom } = transition
   const pod = shortPod(observed, 'admin-close', request)
   if (pod === undefined) {
     const revision = adminRevision(observed, status)
@@ -116,6 +116,10 @@ function closeByPod(observed: Observed, status: StreamJobStatus): Decision {
     case 'running':
       return wait('a pod closes HEAD', 1_000)
     case 'none':
+      if (hasHead(status) && mode !== 'stateless' && restoreFrom === undefined) {
+        const why = `the job has completed ${status.restorePoint?.path ?? status.lastCheckpoint?.path}, and there is no HEAD where its state should be`
+        return record(observed, toNextAttempt(observed, status, why), 'HEAD is not there')
+      }
       return closedBy(observed, status, { point: { kind: 'empty', start: 0, unconfirmed: false }, end: 'none' })
     case 'head':
       return answer.head.end === 'none'

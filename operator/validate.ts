@@ -8,7 +8,6 @@ import { SNAPSHOT_FOLDER } from '../crds/resource.ts'
 import { streamJob } from '../crds/stream-job.ts'
 import type { EffectiveSpec, Observed } from './contract.ts'
 import { specHash } from './revision.ts'
-import type { StateTraces } from './state-traces.ts'
 import { podTemplateProblems } from './validate-pod-template.ts'
 
 /**
@@ -32,6 +31,13 @@ export interface ToValidate {
   readonly running: EffectiveSpec | undefined
   /** Of a job that has begun by a revision which is not there. */
   readonly traces?: StateTraces | undefined
+}
+
+/** What the starts of a job have left of where its state is. */
+export interface StateTraces {
+  /** As `spec.storage.checkpoints` said it. undefined: nothing tells. */
+  readonly checkpoints: string | undefined
+  readonly maxParallelism: number | undefined
 }
 
 export function validate({ document, defaults, running, traces }: ToValidate): Observed['spec'] {

@@ -90,11 +90,12 @@ export function processConfig({
 export function startedConfig(
   config: Readonly<Record<string, unknown>>,
   start: number,
-  { parallelism, from, empty, allowNonRestoredState }: StartBegin,
+  { parallelism, from, empty, goesOn, allowNonRestoredState }: StartBegin,
 ): Readonly<Record<string, unknown>> {
   const restore = {
     ...(from !== undefined && { from }),
     ...(empty !== undefined && { empty }),
+    ...(goesOn !== undefined && { goesOn }),
     ...(allowNonRestoredState !== undefined && { allowNonRestoredState }),
   }
   const job = config['job'] as Readonly<Record<string, unknown>>
