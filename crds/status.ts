@@ -99,6 +99,7 @@ export const streamJobStatus = z
         from: text.optional(),
         asked: z.boolean().optional(),
         empty: z.boolean().optional(),
+        goesOn: z.boolean().optional(),
         allowNonRestoredState: z.boolean().optional(),
       })
       .optional()

@@ -45,7 +45,7 @@ export async function storeRevision(
 
 /** Code that no other revision has goes after it; what an operator that died between has left goes with the next one. */
 export async function deleteRevision({ job, caches, writer }: ChildrenContext, name: string): Promise<void> {
-  const own = caches.ofOwner(job.uid).filter((object) => isOwnedBy(object as KubernetesObject, job))
+  const own = caches.ofOwner(job).filter((object) => isOwnedBy(object as KubernetesObject, job))
   const stored = own.filter(({ kind }) => kind === 'ControllerRevision')
   const found = stored.find(({ metadata }) => metadata.name === name)
   if (found === undefined) return
@@ -99,7 +99,7 @@ export async function applyChildren(
       rendering[`${child.kind}/${child.name}`] === undefined
     )
       await writer.delete(child, { force: false })
-  const secret = caches.ofOwner(job.uid).find(isAccess)
+  const secret = caches.ofOwner(job).find(isAccess)
   const files = revision.code === undefined ? undefined : filesOf(observed, revision.code.hash)
   const contents = { access: await access.make(secret, job, revision.spec), files }
   const missing =

@@ -106,6 +106,8 @@ export interface StartBegin {
   readonly asked?: boolean
   /** From nothing: a stateless start. */
   readonly empty?: boolean
+  /** Where HEAD says, which was seen before: without it nothing begins. */
+  readonly goesOn?: boolean
   /** As the spec had it then. */
   readonly allowNonRestoredState?: boolean
 }
@@ -432,6 +434,8 @@ export interface Observed {
   /** undefined: never written, or emptied. */
   readonly status: StreamJobStatus | undefined
   readonly revisions: readonly Revision[]
+  /** The running and the stable revision, where they are not among these: gone, or `unread`: why that is not known. */
+  readonly unseen: readonly { readonly name: string; readonly unread?: string }[]
   /** By `Kind/name`. */
   readonly children: Readonly<Record<string, ChildFact>>
   readonly pods: readonly PodFact[]
@@ -440,6 +444,8 @@ export interface Observed {
   readonly coordinator: CoordinatorSays
   /** Why the last act of this operator on this job was refused for good (quota, a field that there is not, no rights); conflicts are none. */
   readonly refusedAct?: string | undefined
+  /** Pods that the API server has lately refused to take away by force, by uid, and why. They are tried again after a pause. */
+  readonly refusedPods?: ReadonlyMap<string, string> | undefined
   /** Savepoint objects of this job's name, those of earlier namesakes too. */
   readonly savepoints: readonly SavepointFact[]
   readonly operatorVersion: string

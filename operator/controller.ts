@@ -39,6 +39,8 @@ const resyncMs = 10 * 60_000
 /** The same act again waits longer each time. */
 const againMs = { min: 100, max: 30_000 } as const
 const deletedAgainMs = 3_000
+/** What must not wait, and is refused: so long it is left, and everything else goes on. */
+const refusedAgainMs = 10_000
 /** After an act without a change of status the right to act is proved anew. */
 const provedMs = 5_000
 /** More writes of one status in this time are a mistake of ours: it goes on slowly. */
@@ -55,6 +57,8 @@ interface Memory {
   writesMs: number[]
   /** Why the API server refused the last act; undefined: it did not, or there is nothing more to be done. */
   refused: string | undefined
+  /** Pods that it refused to take away by force, by uid: why, and when that is tried again. */
+  readonly refusedPods: Map<string, { readonly why: string; readonly againAtMs: number }>
 }
 
 export class Controller {
@@ -148,7 +152,8 @@ export class Controller {
     const seen = await observer.job(namespace, name)
     if (seen === undefined) return this.#gone(key)
     const memory = this.#of(key, seen.owner.uid)
-    const decision = decide({ ...seen.observed, refusedAct: memory.refused })
+    const refusedPods = this.#refusedPods(memory, seen.observed)
+    const decision = decide({ ...seen.observed, refusedAct: memory.refused, refusedPods })
     log('debug', `job: ${decision.kind}: ${decision.why}`, { key })
     switch (decision.kind) {
       case 'record': {
@@ -164,7 +169,7 @@ export class Controller {
       case 'wait':
         memory.did = ''
         memory.refused = undefined
-        return decision.forMs
+        return refusedPods.size === 0 ? decision.forMs : Math.min(decision.forMs ?? refusedAgainMs, refusedAgainMs)
       default:
         return decision satisfies never
     }
@@ -184,16 +189,22 @@ export class Controller {
       await act(context, { ...seen, object }, actions)
       memory.refused = undefined
     } catch (error) {
-      if (isRefusal(error)) {
-        memory.refused = error.message
+      if (!isRefusal(error)) throw error
+      const pods = forcedPods(actions)
+      const isKnown = pods.some((uid) => memory.refusedPods.get(uid)?.why === error.message)
+      const againAtMs = this.#options.clock.nowMs() + refusedAgainMs
+      for (const uid of pods) memory.refusedPods.set(uid, { why: error.message, againAtMs })
+      if (pods.length === 0) memory.refused = error.message
+      if (!isKnown)
         await context.events.tell(seen.object, {
           type: 'event',
           kind: 'Warning',
           reason: 'ActionRefused',
           message: `What is to be done is refused (${why}): ${asSentence(error.message)} It is tried again.`,
         })
-      }
-      throw error
+      if (pods.length === 0) throw error
+      this.#failed(key, error, refusedAgainMs)
+      return 0
     }
     return this.#again(key, did)
   }
@@ -244,9 +255,27 @@ export class Controller {
     const known = this.#memory.get(key)
     if (known?.uid === uid) return known
     if (known !== undefined) this.#options.forget(known.uid)
-    const memory: Memory = { uid, did: '', times: 0, proved: undefined, writesMs: [], refused: undefined }
+    const memory: Memory = {
+      uid,
+      did: '',
+      times: 0,
+      proved: undefined,
+      writesMs: [],
+      refused: undefined,
+      refusedPods: new Map(),
+    }
     this.#memory.set(key, memory)
     return memory
+  }
+
+  /** Those that are not tried again yet. */
+  #refusedPods({ refusedPods }: Memory, { pods }: Observed): ReadonlyMap<string, string> {
+    const nowMs = this.#options.clock.nowMs()
+    const there = new Set(pods.map(({ uid }) => uid))
+    for (const uid of refusedPods.keys()) if (!there.has(uid)) refusedPods.delete(uid)
+    return new Map(
+      [...refusedPods].filter(([, { againAtMs }]) => nowMs < againAtMs).map(([uid, { why }]) => [uid, why]),
+    )
   }
 
   #gone(key: WorkKey): undefined {
@@ -274,6 +303,12 @@ function isRefusal(error: unknown): error is Error {
   if (!(error instanceof KubeError)) return false
   const { status, conflict, notFound } = error
   return status >= 400 && status < 500 && !conflict && !notFound && status !== 429
+}
+
+/** Of an act that everything else would wait for. */
+function forcedPods(actions: readonly Action[]): readonly string[] {
+  const isUrgent = actions.every(({ type }) => type === 'delete' || type === 'request')
+  return actions.flatMap((action) => (isUrgent && action.type === 'delete' && action.force ? [action.of.uid] : []))
 }
 
 /** What tells one act from another; never a secret, nor code. */

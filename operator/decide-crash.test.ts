@@ -240,7 +240,7 @@ type Step =
   | { readonly do: 'room'; readonly slots: number }
   | {
       readonly do: 'lose'
-      readonly what: 'worker' | 'coordinator' | 'child' | 'status' | 'config'
+      readonly what: 'worker' | 'coordinator' | 'child' | 'status' | 'config' | 'revision'
       readonly index: number
     }
   | { readonly do: 'pass'; readonly seconds: number }
@@ -255,6 +255,7 @@ const faults = [
   'savepointsFail',
   'checkpointsStop',
   'podsCannotBeMade',
+  'revisionsAreUnread',
 ] as const
 type Fault = (typeof faults)[number]
 
@@ -286,7 +287,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.constantFrom(1, 2, roomEnough).map((slots) => ({ do: 'room', slots }) as const),
   fc.record({
     do: fc.constant('lose' as const),
-    what: fc.constantFrom('worker', 'coordinator', 'child', 'status', 'config'),
+    what: fc.constantFrom('worker', 'coordinator', 'child', 'status', 'config', 'revision'),
     index: fc.nat(5),
   }),
   { weight: 5, arbitrary: fc.integer({ min: 1, max: 40 }).map((seconds) => ({ do: 'pass', seconds }) as const) },
@@ -319,6 +320,7 @@ function apply(world: World, step: Step, nonces: Record<string, number>): void {
       return void (world.room = step.slots)
     case 'lose': {
       if (step.what === 'status') return void (world.status = undefined)
+      if (step.what === 'revision') return world.loseRevision(world.status?.revision)
       const own = [...world.children].filter(([, child]) => child.ownedByJob).map(([key]) => key)
       if (step.what === 'child') return void world.children.delete(own[step.index] ?? '')
       if (step.what === 'config') {
@@ -404,7 +406,12 @@ describe('any schedule of edits, losses, outages and kills', () => {
           return
         }
         world.run(() => {
-          const { phase, asked } = world.status!
+          const { phase, asked, conditions } = world.status!
+          // What somebody has deleted is gone on without when the user says so.
+          if (conditions.some(({ type, reason }) => type === 'Stalled' && reason === 'RevisionDeleted')) {
+            apply(world, { do: 'nonce', name: 'restartNonce' }, nonces)
+            return false
+          }
           const answers = world.observe().coordinator.known
           const isDown = !world.pods.some(({ fact }) => fact.component === 'worker' || fact.component === 'coordinator')
           const isThere = phase === 'SUSPENDED' ? isDown : phase === 'RUNNING' && answers

@@ -30,8 +30,9 @@ export function desiredOf(observed: Observed): Desired {
   const key = attemptKey(hash, spec)
   const stored = revisions.find((revision) => revision.hash === hash && runsTheSame(revision, { spec, image }))
   // Of one that was deleted by somebody the number is not used again.
-  const named = [observed.status?.revision, observed.status?.stableRevision].map(numberOf)
-  const number = Math.max(0, ...named, ...revisions.map((revision) => revision.number)) + 1
+  const own = Object.values(observed.children).filter(({ ownedByJob }) => ownedByJob)
+  const named = [observed.status?.revision, observed.status?.stableRevision, ...own.map(({ revision }) => revision)]
+  const number = Math.max(0, ...named.map(numberOf), ...revisions.map((revision) => revision.number)) + 1
   const revision =
     stored ?? revisionOf({ job, number, spec, specHash: read.hash, image, code: code.name, operatorVersion })
   return { kind: 'known', spec, hash, key, revision, isStored: stored !== undefined, files: code.files }
@@ -53,8 +54,8 @@ function numberOf(name: string | undefined): number {
 
 /** Whether what runs is not what is asked for. `undefined`: that is not known. */
 export function isOutdated(desired: Desired, running: Revision | undefined): boolean | undefined {
-  if (desired.kind !== 'known') return undefined
-  return running === undefined || running.hash !== desired.hash
+  if (desired.kind !== 'known' || running === undefined) return undefined
+  return running.hash !== desired.hash
 }
 
 export function isBlocked(desired: Desired, status: StreamJobStatus): boolean {

@@ -1,11 +1,12 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { FINALIZER } from './contract.ts'
 import { MemoryApi } from './harness/memory-api.ts'
-import { fastClock, OperatorWorld } from './harness/operator-world.ts'
+import { fastClock, OperatorWorld, testConfig } from './harness/operator-world.ts'
 import { operatorScenarios, upgradeCutAfter } from './harness/scenarios.ts'
 import { KubeError } from './kubernetes/contract.ts'
-import type { KubeClient } from './kubernetes/contract.ts'
+import type { KubeClient, ResourceType } from './kubernetes/contract.ts'
 import { types } from './kubernetes/types.ts'
+import { componentLabel } from './resources/labels.ts'
 import { revisionName } from './revision.ts'
 
 const worlds: OperatorWorld[] = []
@@ -54,6 +55,27 @@ function holdingClient(inner: KubeClient) {
       gate.resolve()
     },
   }
+}
+
+/** Whose list and watch show no ControllerRevision; who asks for one by its name is not answered at first. */
+function blindClient(inner: KubeClient) {
+  const isHidden = ({ kind }: ResourceType): boolean => kind === 'ControllerRevision'
+  let asked = 0
+  let answers = false
+  const client: KubeClient = {
+    ...inner,
+    get: async (type, at, options) => {
+      if (isHidden(type)) asked++
+      if (isHidden(type) && !answers) throw new KubeError(503, 'ServiceUnavailable', 'try again')
+      return inner.get(type, at, options)
+    },
+    list: async (type, options) => {
+      const listed = await inner.list(type, options)
+      return isHidden(type) ? { ...listed, items: [] } : listed
+    },
+    watch: (type, options, onEvent) => inner.watch(type, options, isHidden(type) ? () => undefined : onEvent),
+  }
+  return { client, asked: () => asked, answer: () => void (answers = true) }
 }
 
 describe('the operator in a world in memory', () => {
@@ -140,6 +162,52 @@ describe('the operator in a world in memory', () => {
     },
   )
 
+  it('asks for a revision that its caches do not show, and changes nothing until it is told', async () => {
+    const { api, world } = newWorld()
+    const first = await world.operate('first', { client: api.client() })
+    await world.createJob('job', { upgradeMode: 'stateless' })
+    await world.until('it runs', () => world.isSettled('job'))
+    await first.stop()
+    const blind = blindClient(api.client())
+    await world.operate('second', { client: blind.client })
+    await world.edit('job', { program: { args: { rows: 7 } } })
+    await world.until('it says so', async () =>
+      (await world.condition('job', 'Stalled')).startsWith('True RevisionUnknown'),
+    )
+    await world.during(300)
+    expect(blind.asked()).toBeGreaterThan(0)
+    // 20 s have passed in there, with many a look.
+    expect(blind.asked()).toBeLessThan(15)
+    expect((await world.status('job'))!.start).toBe(1)
+    blind.answer()
+    await world.until('it is upgraded', async () => (await world.status('job'))!.start === 2)
+  })
+
+  it("leaves a job whose revision was deleted where its state is, though the chart's storage is another now", async () => {
+    const { api, world } = newWorld()
+    const first = await world.operate('first', { client: api.client() })
+    await world.createJob('job')
+    await world.until('it runs', () => world.isSettled('job'))
+    await first.stop()
+    for (const { metadata } of api.all(types.controllerRevision)) {
+      const at = { namespace: 'n', name: metadata.name }
+      await world.options.client.delete(types.controllerRevision, at, { precondition: { uid: metadata.uid! } })
+    }
+    const storage = { checkpoints: 's3://another/jobs', s3: { credentialsSecret: 's3' } }
+    const defaults = { ...testConfig.defaults, storage }
+    await world.operate('second', { client: api.client(), config: { ...testConfig, defaults } })
+    await world.edit('job', { restartNonce: 1 })
+    const stalled = (): Promise<string> => world.condition('job', 'Stalled')
+    await world.until('it says so', async () => (await stalled()).startsWith('True InvalidSpec'))
+    expect(await stalled()).toContain('changes from s3://bucket/jobs to s3://another/jobs')
+    expect((await world.status('job'))!.start).toBe(1)
+    await world.edit('job', { storage: { checkpoints: 's3://bucket/jobs', s3: { credentialsSecret: 's3' } } })
+    await world.until(
+      'it has restarted',
+      async () => (await world.isSettled('job')) && (await world.status('job'))!.start === 2,
+    )
+  })
+
   it('proves before an act that what it decided on is still so (O17)', async () => {
     const { api, world } = newWorld()
     await world.operate('first', { client: api.client() })
@@ -223,6 +291,45 @@ describe('the operator in a world in memory', () => {
     await world.until('it runs', () => world.isSettled('job'))
     await world.until('nothing is refused', async () => (await degraded()).startsWith('False'))
     expect(api.all(types.event).filter((event) => event['reason'] === 'ActionRefused').length).toBeGreaterThan(0)
+  })
+
+  it('goes on beside a pod that the API server does not let it take away by force, and tries that again', async () => {
+    const { api, world, clock } = newWorld()
+    let isForbidden = true
+    const forcedMs: number[] = []
+    const inner = api.client()
+    const client: KubeClient = {
+      ...inner,
+      delete: async (type, at, options) => {
+        if (options.gracePeriodSeconds === 0) forcedMs.push(clock.nowMs())
+        if (isForbidden && options.gracePeriodSeconds === 0) throw new KubeError(403, 'Forbidden', 'by a policy')
+        return inner.delete(type, at, options)
+      },
+    }
+    await world.operate('first', { client })
+    await world.createJob('job')
+    await world.until('it runs', () => world.isSettled('job'))
+    const worker = api.all(types.pod).find(({ metadata }) => metadata.labels?.[componentLabel] === 'worker')!
+    const at = { namespace: 'n', name: worker.metadata.name }
+    world.ignores = ({ metadata }) => metadata.uid === worker.metadata.uid
+    const { uid } = worker.metadata
+    await world.options.client.delete(types.pod, at, { precondition: { uid: uid! }, gracePeriodSeconds: 1 })
+    await world.until('it is told', async () =>
+      (await world.condition('job', 'Degraded')).startsWith('True ActRefused'),
+    )
+    await world.edit('job', { program: { args: { rows: 7 } } })
+    await world.until(
+      'HEAD is closed all the same',
+      async () => (await world.status('job'))!.transition?.step === 'closed',
+    )
+    await world.until('it is tried again', () => forcedMs.length > 3)
+    for (const [index, atMs] of forcedMs.slice(1).entries())
+      expect(atMs - forcedMs[index]!).toBeGreaterThanOrEqual(10_000)
+    isForbidden = false
+    await world.until(
+      'it is upgraded',
+      async () => (await world.isSettled('job')) && (await world.status('job'))!.start === 2,
+    )
   })
 
   it('names a Secret that the pods cannot begin without, with what to do, and takes it back once it is there', async () => {
