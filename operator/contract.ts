@@ -290,7 +290,8 @@ export type CoordinatorSays =
 /** The code that the spec names now. */
 export type CodeFact =
   | { readonly kind: 'image' }
-  | { readonly kind: 'files'; readonly hash: string; readonly files: Readonly<Record<string, string>> }
+  /** What is in them is read again where it is stored. */
+  | { readonly kind: 'files'; readonly configMap: string; readonly hash: string; readonly keys: readonly string[] }
   | { readonly kind: 'missing'; readonly why: string }
   /** Above 1 MiB: an image is needed. */
   | { readonly kind: 'too large'; readonly bytes: number }
@@ -518,11 +519,7 @@ export type Action =
   | { readonly type: 'addFinalizer' }
   | { readonly type: 'removeFinalizer' }
   /** Stores the revision, its immutable code, and makes its rendering. */
-  | {
-      readonly type: 'storeRevision'
-      readonly revision: Revision
-      readonly files: Readonly<Record<string, string>> | undefined
-    }
+  | { readonly type: 'storeRevision'; readonly revision: Revision }
   | { readonly type: 'deleteRevision'; readonly revision: string }
   /** Server-side apply of the revision's rendering for this start: config, secrets, service, coordinator, workers. */
   | {

@@ -6,7 +6,8 @@ import { operatorScenarios, upgradeCutAfter } from './harness/scenarios.ts'
 import { KubeError } from './kubernetes/contract.ts'
 import type { KubeClient } from './kubernetes/contract.ts'
 import { types } from './kubernetes/types.ts'
-import { revisionName } from './revision.ts'
+import { codeName } from './resources/names.ts'
+import { codeHash, revisionName } from './revision.ts'
 
 const worlds: OperatorWorld[] = []
 afterEach(async () => {
@@ -156,6 +157,37 @@ describe('the operator in a world in memory', () => {
     const writes = api.writes.slice(before.writes).map(({ verb, kind }) => `${verb} ${kind}`)
     expect(writes.slice(0, 3)).toEqual(['delete Service', 'status StreamJob', 'apply Service'])
     expect((await world.job('job'))!.metadata.resourceVersion).toBe(before.version)
+  })
+
+  it('stores the code that it has decided on, or decides again: it is edited in between', async () => {
+    const { api, world } = newWorld()
+    const inner = api.client()
+    const at = { namespace: 'n', name: 'code' }
+    const edit = (text: string) => world.options.client.patch(types.configMap, at, { data: { 'job.ts': text } })
+    let reads = 0
+    await world.operate('first', {
+      client: {
+        ...inner,
+        get: async (type, place, options) => {
+          // The first is for the look, the second for the copy.
+          if (type === types.configMap && place.name === 'code' && ++reads === 2) await edit('second')
+          return inner.get(type, place, options)
+        },
+      },
+    })
+    await world.options.client.create(types.configMap, {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: at,
+      data: { 'job.ts': 'first' },
+    })
+    const uid = await world.createJob('job', { program: { module: { configMap: { name: 'code', key: 'job.ts' } } } })
+    await world.until('it runs', () => world.isSettled('job'))
+    const copies = api.all(types.configMap).filter(({ metadata }) => metadata.name.includes('-code-'))
+    expect(copies.map(({ metadata }) => metadata.name)).toEqual([
+      codeName({ name: 'job', uid }, codeHash({ 'job.ts': 'second' })),
+    ])
+    expect(copies[0]!['data']).toMatchObject({ 'job.ts': 'second' })
   })
 
   it('hears of what happened while its watches were gone (O3)', async () => {

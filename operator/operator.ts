@@ -120,6 +120,7 @@ export class Operator {
     const context: ActContext = {
       client,
       caches: this.#caches,
+      code,
       writer,
       foreign,
       access,
