@@ -14,6 +14,8 @@ export const STATUS_VERSION = 1
 
 /** Ours, on StreamJobs: closing HEAD is work that garbage collection cannot do. On Savepoints: taking the files away is. */
 export const FINALIZER = 'millrace.dev/operator'
+/** The garbage collector's: it takes away all that the object owns, at once, whatever other finalizers there are. */
+export const FOREGROUND_FINALIZER = 'foregroundDeletion'
 
 /** In keys and texts of a rendering it stands for the number of the start; no name of Kubernetes can hold it. */
 export const START_IN_RENDERING = '{start}'

@@ -188,13 +188,20 @@ describe('the chart', () => {
 
   it('leaves the trust in the webhook to the operator, and lets nobody be kept from working', async () => {
     const configuration = one(await template(), 'ValidatingWebhookConfiguration', 'streams-millrace') as unknown as {
-      webhooks: { failurePolicy: string; clientConfig: Any; rules: Rule[] }[]
+      webhooks: { name: string; failurePolicy: string; clientConfig: Any; rules: (Rule & { operations: string[] })[] }[]
     }
-    expect(configuration.webhooks).toHaveLength(1)
-    expect(configuration.webhooks[0]).toMatchObject({ failurePolicy: 'Ignore' })
-    // It has nothing to say of Savepoints: their schema and its rules in CEL say all.
-    expect(configuration.webhooks[0]!.rules.map(({ resources }) => resources)).toEqual([['streamjobs']])
-    expect(Object.keys(configuration.webhooks[0]!.clientConfig)).toEqual(['service'])
+    const { webhooks } = configuration
+    expect(webhooks.map(({ name, rules }) => [name, ...rules.flatMap(({ operations }) => operations)])).toEqual([
+      ['validate.millrace.dev', 'CREATE', 'UPDATE'],
+      ['deletion.millrace.dev', 'DELETE'],
+    ])
+    for (const { failurePolicy, rules, clientConfig } of webhooks) {
+      expect(failurePolicy).toBe('Ignore')
+      // It has nothing to say of Savepoints: their schema and its rules in CEL say all.
+      expect(rules.map(({ resources }) => resources)).toEqual([['streamjobs']])
+      expect(clientConfig).toEqual(webhooks[0]!.clientConfig)
+      expect(Object.keys(clientConfig)).toEqual(['service'])
+    }
     const without = await template({ webhook: { enabled: false } })
     expect(names(without, 'ValidatingWebhookConfiguration')).toEqual([])
     expect(configOf(without).webhook).toBeUndefined()
