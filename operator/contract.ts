@@ -456,6 +456,8 @@ export interface SavepointOrigin {
   readonly storage: string
   readonly s3?: NonNullable<EffectiveSpec['storage']>['s3']
   readonly serviceAccountName?: string
+  /** What a short pod needs of the job's podTemplate (resources/origin-template.ts). Absent in those of an operator that did not keep it. */
+  readonly podTemplate?: Readonly<Record<string, unknown>>
 }
 
 export interface SavepointFact extends ObjectIdentity {
