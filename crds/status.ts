@@ -207,6 +207,10 @@ export const savepointStatus = z
           })
           .optional(),
         serviceAccountName: text.optional(),
+        podTemplate: z
+          .record(z.string(), z.unknown())
+          .optional()
+          .describe("What a pod needs of the job's podTemplate; Secrets are named."),
       })
       .optional()
       .describe('What is needed to take its files away when the job is gone.'),

@@ -2,6 +2,9 @@ import { expect, it } from 'vitest'
 import { manualEnvironment } from '../runtime/testkit/manual-clock.ts'
 import { Caches } from './caches.ts'
 import { MemoryApi } from './harness/memory-api.ts'
+import { ApiClient } from './kubernetes/client.ts'
+import type { ApiConnection } from './kubernetes/client.ts'
+import type { ResourceType } from './kubernetes/contract.ts'
 import { typeOfKind, types } from './kubernetes/types.ts'
 import { componentLabel, jobLabel } from './resources/labels.ts'
 
@@ -79,3 +82,80 @@ for (const copyFirst of [false, true])
     expect(seen('copy')).toEqual([])
     caches.close()
   })
+
+/** Answers lists alone, page by page; nothing ever changes. */
+function serving(
+  { plural }: ResourceType,
+  made: { readonly count: number; readonly of: (at: number) => object },
+): { readonly connection: ApiConnection; readonly pages: number[] } {
+  const pages: number[] = []
+  const connection: ApiConnection = {
+    send: async ({ path }) => {
+      const { pathname, searchParams } = new URL(path, 'http://api')
+      const isAll = pathname.endsWith(`/${plural}`) && !searchParams.has('labelSelector')
+      const from = Number(searchParams.get('continue') ?? 0)
+      const to = Math.min(isAll ? made.count : 0, from + Number(searchParams.get('limit')))
+      const items = Array.from({ length: to - from }, (_, index) => made.of(from + index))
+      const next = isAll && to < made.count ? { continue: String(to) } : {}
+      const body = JSON.stringify({ metadata: { resourceVersion: '9', ...next }, items })
+      if (isAll) pages.push(body.length)
+      return { status: 200, retryAfter: undefined, body }
+    },
+    stream: () => {
+      const end = Promise.withResolvers<void>()
+      return { ended: end.promise, close: () => end.resolve() }
+    },
+  }
+  return { connection, pages }
+}
+
+it("of other people's ConfigMaps no more is kept than which version is there, and no page of them is large", async () => {
+  const { clock, random } = manualEnvironment()
+  const annotation = 'x'.repeat(100_000)
+  const { connection, pages } = serving(types.configMap, {
+    count: 1_000,
+    of: (at) => ({
+      metadata: {
+        name: `map-${at}`,
+        namespace: 'n',
+        uid: `uid-${at}`,
+        resourceVersion: '7',
+        labels: { app: 'web' },
+        annotations: { 'kubectl.kubernetes.io/last-applied-configuration': annotation },
+        managedFields: [{ manager: 'kubectl', fieldsV1: { 'f:data': {} } }],
+      },
+    }),
+  })
+  const client = new ApiClient({ connection, fieldManager: 'test' })
+  const list = client.list.bind(client)
+  const largest: number[] = []
+  client.list = async (type, options) => {
+    const listed = await list(type, options)
+    largest.push(...listed.items.map((item) => JSON.stringify(item).length))
+    return listed
+  }
+  const caches = new Caches({ client, namespaces: [], clock, random, log: () => undefined, wanted: () => undefined })
+  caches.start()
+  await caches.ready()
+  for (const at of [0, 999])
+    expect(caches.userMap('n', `map-${at}`)).toEqual({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: `map-${at}`, namespace: 'n', uid: `uid-${at}`, resourceVersion: '7' },
+    })
+  // Also while it is listed: what comes out of a page is small before the next is asked for.
+  expect(largest).toHaveLength(1_000)
+  expect(Math.max(...largest)).toBeLessThan(200)
+  expect(Math.max(...pages)).toBeLessThan(5 * 1024 * 1024)
+  caches.close()
+})
+
+it('a list of small objects is asked for in few pages', async () => {
+  const { connection, pages } = serving(types.configMap, {
+    count: 1_000,
+    of: (at) => ({ metadata: { name: `map-${at}`, namespace: 'n' } }),
+  })
+  const { items } = await new ApiClient({ connection, fieldManager: 'test' }).list(types.configMap, {})
+  expect(new Set(items.map(({ metadata }) => metadata.name)).size).toBe(1_000)
+  expect(pages).toHaveLength(3)
+})

@@ -89,7 +89,7 @@ export class Caches {
       const labelSelector = type === types.pod ? 'app.kubernetes.io/managed-by=millrace' : jobLabel
       this.#add(type, { labelSelector }, (object, gone) => this.#childChanged(object, gone))
     }
-    this.#userMaps = this.#make(types.configMap, { metadataOnly: true }, ({ metadata }) =>
+    this.#userMaps = this.#make(types.configMap, { metadataOnly: true, keep: identityOf }, ({ metadata }) =>
       this.#userMapChanged(metadata.namespace, metadata.name),
     )
     if (options.namespaces.length === 0)
@@ -133,7 +133,7 @@ export class Caches {
     return [...(this.#byOwner.get(ownerKey(owner))?.values() ?? [])]
   }
 
-  /** Metadata of a ConfigMap of whosoever. */
+  /** Of a ConfigMap of whosoever: that it is there, and in which version. */
   userMap(namespace: string, name: string): KubeObject | undefined {
     for (const informer of this.#userMaps) {
       const found = informer.get(namespace, name)
@@ -182,7 +182,7 @@ export class Caches {
 
   #make(
     type: ResourceType,
-    list: Pick<InformerOptions, 'labelSelector' | 'metadataOnly'>,
+    list: Pick<InformerOptions, 'labelSelector' | 'metadataOnly' | 'keep'>,
     onChange: InformerOptions['onChange'],
   ): readonly Informer[] {
     const { namespaces } = this.#options
@@ -192,7 +192,7 @@ export class Caches {
 
   #informer(
     type: ResourceType,
-    list: Pick<InformerOptions, 'labelSelector' | 'metadataOnly' | 'namespace'>,
+    list: Pick<InformerOptions, 'labelSelector' | 'metadataOnly' | 'keep' | 'namespace'>,
     onChange: InformerOptions['onChange'],
   ): Informer {
     const { client, clock, random, log } = this.#options
@@ -295,14 +295,22 @@ function keep(object: KubeObject): KubeObject {
   }
   if (object.kind === 'Node') {
     const { status } = object as { readonly status?: { readonly conditions?: unknown } }
-    const { name, uid, resourceVersion } = metadata
-    const kept = { name, ...(uid !== undefined && { uid }), ...(resourceVersion !== undefined && { resourceVersion }) }
-    return {
-      apiVersion: object.apiVersion,
-      kind: object.kind,
-      metadata: kept,
-      status: { conditions: status?.conditions },
-    }
+    return { ...identityOf(object), status: { conditions: status?.conditions } }
   }
   return { ...object, metadata }
+}
+
+/** Annotations of other people's objects may hold all of their data once more (kubectl apply). */
+function identityOf({ apiVersion, kind, metadata }: KubeObject): KubeObject {
+  const { namespace, name, uid, resourceVersion } = metadata
+  return {
+    apiVersion,
+    kind,
+    metadata: {
+      name,
+      ...(namespace !== undefined && { namespace }),
+      ...(uid !== undefined && { uid }),
+      ...(resourceVersion !== undefined && { resourceVersion }),
+    },
+  }
 }

@@ -68,7 +68,7 @@ export class Cluster {
     | undefined
   status: StreamJobStatus | undefined
   namespaceTerminating = false
-  code: CodeFact = { kind: 'files', hash: codeHash({ 'job.ts': 'v1' }), files: { 'job.ts': 'v1' } }
+  code: CodeFact = { kind: 'files', configMap: 'code', hash: codeHash({ 'job.ts': 'v1' }), keys: ['job.ts'] }
   operatorVersion = '1.0.0'
   /** The builder of today: what it makes of a new revision. */
   builder = 'b1'

@@ -33,8 +33,7 @@ export class World extends Cluster {
   }
 
   editCode(text: string): void {
-    const files = { 'job.ts': text }
-    this.code = { kind: 'files', hash: codeHash(files), files }
+    this.code = { kind: 'files', configMap: 'code', hash: codeHash({ 'job.ts': text }), keys: ['job.ts'] }
   }
 
   delete(): void {

@@ -7,7 +7,8 @@ import { KubeError } from './kubernetes/contract.ts'
 import type { KubeClient, ResourceType } from './kubernetes/contract.ts'
 import { types } from './kubernetes/types.ts'
 import { componentLabel } from './resources/labels.ts'
-import { revisionName } from './revision.ts'
+import { codeName } from './resources/names.ts'
+import { codeHash, revisionName } from './revision.ts'
 
 const worlds: OperatorWorld[] = []
 afterEach(async () => {
@@ -224,6 +225,42 @@ describe('the operator in a world in memory', () => {
     const writes = api.writes.slice(before.writes).map(({ verb, kind }) => `${verb} ${kind}`)
     expect(writes.slice(0, 3)).toEqual(['delete Service', 'status StreamJob', 'apply Service'])
     expect((await world.job('job'))!.metadata.resourceVersion).toBe(before.version)
+  })
+
+  it('stores the code that it has decided on, or decides again: it is edited in between', async () => {
+    const { api, world } = newWorld()
+    const inner = api.client()
+    const at = { namespace: 'n', name: 'code' }
+    const edit = (text: string) => world.options.client.patch(types.configMap, at, { data: { 'job.ts': text } })
+    let reads = 0
+    const copies: unknown[] = []
+    await world.operate('first', {
+      client: {
+        ...inner,
+        apply: (type, object, options) => {
+          const { name } = object.metadata
+          if (type === types.configMap && name.includes('-code-')) copies.push([name, object['data']])
+          return inner.apply(type, object, options)
+        },
+        get: async (type, place, options) => {
+          // The first is for the look, the second for the copy.
+          if (type === types.configMap && place.name === 'code' && ++reads === 2) await edit('second')
+          return inner.get(type, place, options)
+        },
+      },
+    })
+    await world.options.client.create(types.configMap, {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: at,
+      data: { 'job.ts': 'first' },
+    })
+    const uid = await world.createJob('job', { program: { module: { configMap: { name: 'code', key: 'job.ts' } } } })
+    await world.until('it runs', () => world.isSettled('job'))
+    const second = { 'job.ts': 'second' }
+    expect(copies).toEqual([
+      [codeName({ name: 'job', uid }, codeHash(second)), expect.objectContaining(second) as unknown],
+    ])
   })
 
   it('hears of what happened while its watches were gone (O3)', async () => {

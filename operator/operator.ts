@@ -121,6 +121,7 @@ export class Operator {
     const context: ActContext = {
       client,
       caches: this.#caches,
+      code,
       writer,
       foreign,
       access,

@@ -54,8 +54,7 @@ function store(observed: Observed, status: StreamJobStatus, desired: Desired): D
 }
 
 export function storing(observed: Observed, desired: Desired & { readonly kind: 'known' }, name: string): Action[] {
-  const revision = revisionToStore(observed, desired, name)
-  return [{ type: 'storeRevision', revision, files: desired.files }]
+  return [{ type: 'storeRevision', revision: revisionToStore(observed, desired, name) }]
 }
 
 /** Nothing was touched yet: as if it had not begun. */
