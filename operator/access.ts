@@ -13,6 +13,7 @@ import { clusterFactsOf } from './resources/cluster-facts.ts'
 import type { OperatorConfig } from './resources/operator-config.ts'
 import type { OwnerJob } from './resources/objects.ts'
 import { coordinatorHosts } from './resources/process-config.ts'
+import { asSentence } from './status-text.ts'
 
 const fail = errorsOf(operatorErrors)
 
@@ -23,6 +24,8 @@ export interface AccessMakerOptions {
   readonly wallMs: () => number
   /** undefined: the operator makes no credentials, or the keys are not there yet. */
   readonly signer: () => NatsSigner | undefined
+  /** Why they are not. */
+  readonly signerProblem: () => string | undefined
 }
 
 /** Certificates are looked into so often at most. */
@@ -90,7 +93,8 @@ export class AccessMaker {
     if (signer === undefined) {
       // They are good for as long as nobody says otherwise.
       if (held !== undefined) return held
-      throw fail('MR-P05', `For StreamJob ${job.namespace}/${job.name}.`)
+      const why = this.#options.signerProblem() ?? 'they were not read yet'
+      throw fail('MR-P05', `For StreamJob ${job.namespace}/${job.name}: ${asSentence(why)}`)
     }
     return held !== undefined && isSignedBy(held, signer, job.uid) ? held : jobNatsCredentials(signer, job.uid, nowMs)
   }

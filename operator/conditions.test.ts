@@ -156,6 +156,9 @@ describe('the conditions of a running job', () => {
       beginTransition(silent, status, { kind: 'upgrade', step, mode: 'last-state', from: undefined, to: undefined })
     expect(conditions(silent, at('starting'))).toMatchObject({ Degraded: 'True CrashLoopBackOff' })
     expect(conditions(silent, at('closed'))).toMatchObject({ Degraded: 'False AsExpected' })
+    // What is refused says more than that nothing else is wrong, in each step.
+    for (const step of ['preparing', 'closing', 'closed', 'starting', 'stabilising', 'growing'] as const)
+      expect(conditions({ ...silent, refusedAct: 'MR-P05' }, at(step))).toMatchObject({ Degraded: 'True ActRefused' })
     // No pod is there to say it.
     const { children } = silent
     const key = 'Deployment/coordinator'

@@ -7,6 +7,7 @@ import { childrenOf } from './decide-children.ts'
 import { desiredOf, isBlocked, isOutdated } from './decide-desired.ts'
 import {
   awaitedPodTrouble,
+  comesUpMs,
   outageOf,
   ownCoordinator,
   ownRevision,
@@ -139,8 +140,6 @@ function comesUp(observed: Observed, { transition, start }: StreamJobStatus): st
     `${text} Pod ${pending.name} has waited for more than a minute, as it does while a large image is pulled: kubectl describe pod ${pending.name} -n ${pending.namespace} says for what.`
   )
 }
-/** Pods come up in 3 to 15 s where the image is on the node. */
-const comesUpMs = 60_000
 
 function waitsFor(needed: number | undefined, offered: number | undefined): string {
   return needed !== undefined && offered !== undefined && offered < needed
@@ -209,7 +208,7 @@ function degradedWord(observed: Observed, status: StreamJobStatus): Word {
   const unseen = expected ? unseenWord(observed, status) : undefined
   if (unseen !== undefined) return unseen
   if (observed.refusedAct !== undefined)
-    return is('ActRefused', `What is to be done is refused: ${observed.refusedAct}`)
+    return is('ActRefused', `What is to be done is refused, and tried again: ${asSentence(observed.refusedAct)}`)
   const awaited = awaitedPodTrouble(observed, status)
   if (awaited !== undefined) return troubleWord(awaited)
   const unconfirmed = unconfirmedWord(status)
@@ -336,9 +335,21 @@ function reconcilingWord(observed: Observed, status: StreamJobStatus, isStalled:
   if (status.transition !== undefined) return is(capital(status.transition.kind), 'A change of the job is under way.')
   const wants = observed.spec.fits && observed.spec.spec.state === 'running' && status.ended !== 'FINISHED'
   const outdated = wants && isOutdated(desiredOf(observed), ownRevision(observed, status)) === true
-  return outdated
-    ? is('Outdated', 'The job does not run by its spec yet.')
-    : isNot('Settled', 'The job is as its spec says.')
+  if (outdated) return is('Outdated', 'The job does not run by its spec yet.')
+  const size = wants && status.ended === undefined && status.start > 0 ? awaitedSize(observed, status) : undefined
+  return size === undefined ? isNot('Settled', 'The job is as its spec says.') : is('Outdated', size)
+}
+
+/** Asked for while not all subtasks run: a rescale in place waits for that. undefined: it has the size of its spec, or was refused another. */
+function awaitedSize(observed: Observed, status: StreamJobStatus): string | undefined {
+  const { parallelism, refusedSize } = status
+  const wanted = validSpec(observed, status)!.parallelism
+  if (wanted === parallelism || wanted === refusedSize?.parallelism) return undefined
+  const start = `The job has parallelism ${parallelism}, and goes to ${wanted} once all of its subtasks run.`
+  if (wanted > parallelism) return start
+  return ownCoordinator(observed, status)?.checkpointing === 'off'
+    ? `${start} Where they get no slots: it takes no checkpoints, so raise spec.restartNonce to begin again with ${wanted}.`
+    : `${start} Where they get no slots for ${comesUpMs / 1_000} s it starts again with ${wanted}.`
 }
 
 /** What else does not get better by waiting, or has taken too long. */

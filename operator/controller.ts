@@ -55,10 +55,12 @@ interface Memory {
   proved: { readonly version: string; readonly atMs: number } | undefined
   /** Of status, lately. */
   writesMs: number[]
-  /** Why the API server refused the last act; undefined: it did not, or there is nothing more to be done. */
+  /** Why the last act is refused; undefined: it is not, or there is nothing more to be done. */
   refused: string | undefined
   /** Pods that it refused to take away by force, by uid: why, and when that is tried again. */
   readonly refusedPods: Map<string, { readonly why: string; readonly againAtMs: number }>
+  /** What failed last without being refused, and how often in a row. */
+  failed: { readonly did: string; readonly times: number } | undefined
 }
 
 export class Controller {
@@ -169,6 +171,7 @@ export class Controller {
       case 'wait':
         memory.did = ''
         memory.refused = undefined
+        memory.failed = undefined
         return refusedPods.size === 0 ? decision.forMs : Math.min(decision.forMs ?? refusedAgainMs, refusedAgainMs)
       default:
         return decision satisfies never
@@ -188,19 +191,21 @@ export class Controller {
     try {
       await act(context, { ...seen, object }, actions)
       memory.refused = undefined
+      memory.failed = undefined
     } catch (error) {
-      if (!isRefusal(error)) throw error
+      const refused = refusalOf(error) ?? failureOf(memory, did, { actions, error })
+      if (refused === undefined) throw error
       const pods = forcedPods(actions)
-      const isKnown = pods.some((uid) => memory.refusedPods.get(uid)?.why === error.message)
+      const isKnown = pods.some((uid) => memory.refusedPods.get(uid)?.why === refused)
       const againAtMs = this.#options.clock.nowMs() + refusedAgainMs
-      for (const uid of pods) memory.refusedPods.set(uid, { why: error.message, againAtMs })
-      if (pods.length === 0) memory.refused = error.message
+      for (const uid of pods) memory.refusedPods.set(uid, { why: refused, againAtMs })
+      if (pods.length === 0) memory.refused = refused
       if (!isKnown)
         await context.events.tell(seen.object, {
           type: 'event',
           kind: 'Warning',
           reason: 'ActionRefused',
-          message: `What is to be done is refused (${why}): ${asSentence(error.message)} It is tried again.`,
+          message: `What is to be done is refused (${why}): ${asSentence(refused)} It is tried again.`,
         })
       if (pods.length === 0) throw error
       this.#failed(key, error, refusedAgainMs)
@@ -263,6 +268,7 @@ export class Controller {
       writesMs: [],
       refused: undefined,
       refusedPods: new Map(),
+      failed: undefined,
     }
     this.#memory.set(key, memory)
     return memory
@@ -297,12 +303,39 @@ export class Controller {
   }
 }
 
-/** By the API server's own word, neither somebody's being faster nor its being busy; or since the name is somebody else's. */
-function isRefusal(error: unknown): error is Error {
-  if (error instanceof MillraceError) return error.code === 'MR-P06'
-  if (!(error instanceof KubeError)) return false
-  const { status, conflict, notFound } = error
-  return status >= 400 && status < 500 && !conflict && !notFound && status !== 429
+/** By the API server's own word, or since the name is somebody else's, or the keys for NATS are not there: the user has something to mend. */
+function refusalOf(error: unknown): string | undefined {
+  if (error instanceof MillraceError) return ['MR-P05', 'MR-P06'].includes(error.code) ? error.message : undefined
+  if (!(error instanceof KubeError) || isPassing(error) || error.status >= 500) return undefined
+  return `${asSentence(error.message)} Mend what it names.`
+}
+
+/** What fails at its second time too: a webhook that is down answers as a fault of the API server, and a broken connection does not answer. */
+function failureOf(
+  memory: Memory,
+  did: string,
+  { actions, error }: { readonly actions: readonly Action[]; readonly error: unknown },
+): string | undefined {
+  // Of a coordinator that does not answer there is a condition.
+  const isOfCoordinator = actions.some(({ type }) => type === 'request')
+  if (isOfCoordinator || isPassing(error)) return undefined
+  const { failed, refused } = memory
+  memory.failed = { did, times: failed?.did === did ? failed.times + 1 : 1 }
+  if (memory.failed.times < 2) return undefined
+  const word = asSentence(error instanceof Error ? error.message : String(error))
+  const text = `${word} It has failed again and again: look at the API server, and at the webhooks that it asks.`
+  // The same word may have other ports and times each time.
+  return refused !== undefined && withoutNumbers(refused) === withoutNumbers(text) ? refused : text
+}
+
+function withoutNumbers(text: string): string {
+  return text.replaceAll(/\d+/g, '')
+}
+
+/** Somebody was faster, the API server is busy, or another operator leads. */
+function isPassing(error: unknown): boolean {
+  if (error instanceof MillraceError) return error.code === 'MR-P04'
+  return error instanceof KubeError && (error.conflict || error.notFound || error.status === 429)
 }
 
 /** Of an act that everything else would wait for. */

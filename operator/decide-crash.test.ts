@@ -76,6 +76,13 @@ const stories: readonly Story[] = [
     until: (world) => isQuiet(world) && world.status!.parallelism === 1,
   },
   {
+    name: 'a smaller size while a worker has no node',
+    spec: { parallelism: 4 },
+    before: (world) => squeeze(world, 3),
+    change: (world) => world.edit({ parallelism: 3 }),
+    until: (world) => isAt('RUNNING', 2)(world) && world.status!.parallelism === 3,
+  },
+  {
     name: 'a bad image, rolled back',
     spec: { rollback: { progressDeadline: '20s' } },
     change: (world) => world.edit({ program: { ...program, image: 'bad:1' } }),
@@ -130,6 +137,13 @@ const stories: readonly Story[] = [
   },
 ]
 const program = { module: { configMap: { name: 'code', key: 'job.ts' } } }
+
+/** A node is lost with one of its workers. */
+function squeeze(world: World, room: number): void {
+  const lost = world.pods.findLast(({ fact }) => fact.component === 'worker')
+  world.pods = world.pods.filter((pod) => pod !== lost)
+  world.room = room
+}
 
 function begun({ spec, before, name }: Story): World {
   const world = new World(spec)
@@ -238,6 +252,8 @@ type Step =
   | { readonly do: 'savepoint' }
   | { readonly do: 'break'; readonly what: Fault }
   | { readonly do: 'room'; readonly slots: number }
+  /** Another size is asked for while slots are missing, and nothing else happens for a while. */
+  | { readonly do: 'squeeze'; readonly slots: number; readonly size: number }
   | {
       readonly do: 'lose'
       readonly what: 'worker' | 'coordinator' | 'child' | 'status' | 'config' | 'revision'
@@ -285,6 +301,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.constant({ do: 'savepoint' } as const),
   { weight: 2, arbitrary: fc.constantFrom(...faults).map((what) => ({ do: 'break', what }) as const) },
   fc.constantFrom(1, 2, roomEnough).map((slots) => ({ do: 'room', slots }) as const),
+  fc.record({ do: fc.constant('squeeze' as const), slots: fc.constantFrom(1, 2), size: fc.constantFrom(1, 2, 3) }),
   fc.record({
     do: fc.constant('lose' as const),
     what: fc.constantFrom('worker', 'coordinator', 'child', 'status', 'config', 'revision'),
@@ -318,6 +335,10 @@ function apply(world: World, step: Step, nonces: Record<string, number>): void {
       return
     case 'room':
       return void (world.room = step.slots)
+    case 'squeeze':
+      squeeze(world, step.slots)
+      world.edit({ parallelism: step.size })
+      return apply(world, { do: 'pass', seconds: 70 }, nonces)
     case 'lose': {
       if (step.what === 'status') return void (world.status = undefined)
       if (step.what === 'revision') return world.loseRevision(world.status?.revision)

@@ -82,6 +82,9 @@ export function shortPod({ pods }: Observed, purpose: PodPurpose, request: strin
   return pods.find((pod) => pod.purpose === purpose && pod.request === request)
 }
 
+/** What has not come up after it does not come by itself: pods take 3 to 15 s where the image is on the node. */
+export const comesUpMs = 60_000
+
 export interface Trouble {
   readonly who: string
   readonly reason: string

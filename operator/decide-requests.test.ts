@@ -183,6 +183,28 @@ describe('a snapshot that is asked for', () => {
     ])
   })
 
+  it.each(['', '/'])(
+    'by spec.savepoints is kept while restoreFrom names it, though its start waits: path%s',
+    (slash) => {
+      const world = running({ savepoints: { every: '20s', keep: { count: 2 } } })
+      stay(world, 30)
+      const { name, status } = world.savepoints.at(-1)!
+      world.preflightSays = 'no'
+      world.edit({ logLevel: 'debug', restoreFrom: `${status!.path}${slash}`, restoreNonce: 1 })
+      stay(world, 200)
+      expect(world.status).toMatchObject({ start: 1, blocked: { reason: 'PreflightRefused' } })
+      expect(world.savepoints.map((savepoint) => savepoint.name)).toContain(name)
+      expect(world.savepoints).toHaveLength(3)
+      // The spec before it is what holds while it is not valid.
+      world.edit({ parallelism: 0, restoreFrom: undefined })
+      stay(world, 100)
+      expect(world.savepoints.map((savepoint) => savepoint.name)).toContain(name)
+      world.edit({ parallelism: 1, restoreNonce: undefined })
+      stay(world, 100)
+      expect(world.savepoints).toHaveLength(2)
+    },
+  )
+
   it('is kept by age, and never taken away while the job may begin there', () => {
     const world = running({ savepoints: { every: '20s', keep: { age: '30s' } } })
     stay(world, 130)

@@ -201,12 +201,17 @@ function superfluous(
   const own = ownCoordinator(observed, status)
   // While the restore point is not known, any of them may be it.
   if (own === undefined) return []
-  const needed = new Set([
-    own.restorePoint.path,
-    status.restorePoint?.path,
-    status.rollbackPoint?.path,
-    status.begin?.from,
-  ])
+  // restoreFrom too where nothing has begun there yet: a restoreNonce may wait, or come.
+  const needed = new Set(
+    [
+      own.restorePoint.path,
+      status.restorePoint?.path,
+      status.rollbackPoint?.path,
+      status.begin?.from,
+      validSpec(observed, status)?.restoreFrom,
+      status.settings?.restoreFrom,
+    ].map(asFolder),
+  )
   const made = observed.savepoints
     .filter(
       (savepoint) =>
@@ -219,9 +224,14 @@ function superfluous(
   const failed = made.filter(({ status: done }) => done?.state === 'failed')
   const isOld = ({ createdAt }: SavepointFact): boolean => age !== undefined && observed.nowMs - timeMs(createdAt) > age
   const gone = completed.filter((savepoint, index) => index > 0 && (index >= (count ?? Infinity) || isOld(savepoint)))
-  return [...gone.filter(({ status: done }) => !needed.has(done?.path)), ...failed.slice(1)].map((of) => ({
+  return [...gone.filter(({ status: done }) => !needed.has(asFolder(done?.path))), ...failed.slice(1)].map((of) => ({
     type: 'delete',
     of,
     force: false,
   }))
+}
+
+/** One folder may be written in two ways. */
+function asFolder(path: string | undefined): string | undefined {
+  return path?.replace(/\/+$/, '')
 }

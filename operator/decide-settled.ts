@@ -6,6 +6,7 @@ import { leftovers, repairOf, sizedByNeed } from './decide-children.ts'
 import { desiredOf, isBlocked, isOutdated, stableToGoBackTo } from './decide-desired.ts'
 import type { Desired } from './decide-desired.ts'
 import { ownCoordinator, ownRevision, validSpec } from './decide-facts.ts'
+import { smallerStart } from './decide-smaller.ts'
 import { decideRequests, periodicInMs } from './decide-requests.ts'
 import { beginRescale } from './decide-rescale.ts'
 import { askedRestore, restoreFromOf, restoreFromProblem } from './decide-restore-from.ts'
@@ -200,7 +201,8 @@ function sizeOf(observed: Observed, status: StreamJobStatus, { parallelism }: Ef
   if (refusedSize !== undefined && refusedSize.parallelism !== parallelism)
     return record(observed, without(status, 'refusedSize'), 'another size is asked for')
   const own = ownCoordinator(observed, status)
-  if (own?.state !== 'running' || own.slotsNeeded === undefined) return undefined
+  if (own?.state !== 'running') return smallerStart(observed, status)
+  if (own.slotsNeeded === undefined) return undefined
   if (own.parallelism === parallelism || refusedSize !== undefined) return undefined
   const event = normal('Rescaling', `The job goes from parallelism ${own.parallelism} to ${parallelism}.`)
   return record(

@@ -31,7 +31,8 @@ export const operatorErrors = {
     meaning: "The keys that sign a job's credentials for NATS are not there.",
     who: 'user',
     retry: true,
-    remedy: "Look at the operator's log for why the Secret named in natsAccess cannot be read or made; the job waits.",
+    remedy:
+      'Make or mend the Secret that the chart names for them (natsAccess), in the namespace of the operator; the job waits.',
   },
   'MR-P06': {
     meaning: 'An object of another owner has the name of one of the job.',

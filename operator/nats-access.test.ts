@@ -49,10 +49,14 @@ describe('who signs for NATS', () => {
     const { signingSeed } = newNatsKeys(0)
     const access = { kind: 'signing key', secret: 'key', account: `A${'B'.repeat(55)}` } as const
     const { api, make } = subject(access)
-    await expect(make().ensure()).rejects.toThrow(/MR-P07.*n\/key/s)
+    const early = make()
+    await expect(early.ensure()).rejects.toThrow(/MR-P07.*n\/key/s)
+    expect(early.problem).toContain('Secret n/key has no account')
     await api
       .client()
       .create(types.secret, secretObject('n', 'key', { seed: Buffer.from(`${signingSeed}\n`).toString('base64') }))
+    await early.ensure()
+    expect(early.problem).toBeUndefined()
     const nats = make()
     await nats.ensure()
     expect(nats.signer).toEqual({ signingSeed, account: access.account })
@@ -79,6 +83,7 @@ describe("a job's access", () => {
       randomBytes: (count) => new Uint8Array(count).fill(++byte),
       wallMs: () => clock.wallMs(),
       signer: () => nats.signer,
+      signerProblem: () => nats.problem,
     })
     const elsewhere = { ...spec, nats: { url: 'nats://before:4222', tls: false } }
     return { access, nats, clock, withNats, elsewhere }
@@ -90,7 +95,7 @@ describe("a job's access", () => {
 
   it('waits for the keys, is complete, and is kept as it is until something ends', async () => {
     const { access, nats, clock, withNats } = await maker()
-    await expect(access.make(undefined, job, withNats)).rejects.toThrow('MR-P05')
+    await expect(access.make(undefined, job, withNats)).rejects.toThrow(/MR-P05.*not read yet/s)
     await nats.ensure()
     const made = await access.make(undefined, job, withNats)
     expect(isSignedBy(made.natsCredentials!, nats.signer!, job.uid)).toBe(true)

@@ -1,7 +1,7 @@
 // Who signs the credentials of jobs for NATS. For the chart's own server the leader makes all keys once and writes what the server includes in
 // its config; for somebody else's server a signing key stands in a Secret; with shared credentials nobody signs.
 
-import { errorsOf } from '../runtime/base/errors.ts'
+import { errorsOf, MillraceError } from '../runtime/base/errors.ts'
 import { operatorErrors } from './errors.ts'
 import { KubeError } from './kubernetes/contract.ts'
 import type { KubeClient, KubeObject } from './kubernetes/contract.ts'
@@ -33,6 +33,7 @@ export interface NatsAccessOptions {
 export class NatsAccess {
   readonly #options: NatsAccessOptions
   #signer: NatsSigner | undefined
+  #problem: string | undefined
 
   constructor(options: NatsAccessOptions) {
     this.#options = options
@@ -43,8 +44,23 @@ export class NatsAccess {
     return this.#signer
   }
 
+  /** Why the keys are not known; undefined: they are, or it was not tried yet. */
+  get problem(): string | undefined {
+    return this.#problem
+  }
+
   /** The leader's: makes what is missing, once. Rejects with MR-P07 where a Secret is there and is not what it should be. */
   async ensure(): Promise<void> {
+    try {
+      await this.#ensure()
+      this.#problem = undefined
+    } catch (error) {
+      this.#problem = error instanceof MillraceError ? error.description : String(error)
+      throw error
+    }
+  }
+
+  async #ensure(): Promise<void> {
     const { access } = this.#options
     switch (access.kind) {
       case 'own server': {

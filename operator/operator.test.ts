@@ -6,6 +6,8 @@ import { operatorScenarios, upgradeCutAfter } from './harness/scenarios.ts'
 import { KubeError } from './kubernetes/contract.ts'
 import type { KubeClient, ResourceType } from './kubernetes/contract.ts'
 import { types } from './kubernetes/types.ts'
+import { secretObject } from './nats-access.ts'
+import { newNatsKeys } from './nats-credentials.ts'
 import { componentLabel } from './resources/labels.ts'
 import { codeName } from './resources/names.ts'
 import { codeHash, revisionName } from './revision.ts'
@@ -15,10 +17,11 @@ afterEach(async () => {
   for (const world of worlds.splice(0)) await world.close()
 })
 
-function newWorld() {
+function newWorld(config = testConfig) {
   const clock = fastClock(20)
   const api = new MemoryApi(() => clock.wallMs())
-  const world = new OperatorWorld({ client: api.client(), clock, makesPods: true, namespace: 'n', deadlineMs: 15_000 })
+  const client = api.client()
+  const world = new OperatorWorld({ client, clock, makesPods: true, namespace: 'n', deadlineMs: 15_000, config })
   worlds.push(world)
   return { api, world, clock, client: () => api.client(), quietMs: 1_000 }
 }
@@ -367,6 +370,59 @@ describe('the operator in a world in memory', () => {
       'it is upgraded',
       async () => (await world.isSettled('job')) && (await world.status('job'))!.start === 2,
     )
+  })
+
+  it.each([
+    [
+      'a webhook that is down',
+      (n: number) => new KubeError(500, 'InternalError', `failed calling webhook: :${n}: refused`),
+    ],
+    ['an API server that does not answer', (n: number) => new Error(`read ECONNRESET 10.0.0.1:${n}`)],
+  ])(
+    'names in a condition and in one event what fails twice in a row, and not what fails once: %s',
+    async (_, error) => {
+      const { api, world } = newWorld()
+      let left = 1
+      const client = api.client({
+        before: ({ kind }) => {
+          if (kind === 'StatefulSet' && left-- > 0) throw error(left)
+        },
+      })
+      const told = () => api.all(types.event).filter((event) => event['reason'] === 'ActionRefused')
+      const degraded = (): Promise<string> => world.condition('job', 'Degraded')
+      await world.operate('first', { client })
+      await world.createJob('job')
+      await world.until('it runs', () => world.isSettled('job'))
+      expect(told()).toEqual([])
+      left = 1_000_000
+      await world.edit('job', { parallelism: 2 })
+      await world.until('it is told', async () => (await degraded()).startsWith('True ActRefused'))
+      expect(await degraded()).toMatch(
+        /refused, and tried again: .*(failed calling webhook|ECONNRESET).*look at the API server/,
+      )
+      const before = left
+      await world.until('it is tried again', () => Promise.resolve(left < before - 2))
+      expect(told()).toHaveLength(1)
+      left = 0
+      await world.until('it runs at its size', () => world.isSettled('job'))
+      await world.until('nothing is refused', async () => (await degraded()).startsWith('False'))
+    },
+  )
+
+  it('names the Secret without which no job can be made, and makes it once that is there', async () => {
+    const natsAccess = { kind: 'signing key', secret: 'key', account: `A${'B'.repeat(55)}` } as const
+    const { api, world } = newWorld({ ...testConfig, natsAccess })
+    const degraded = (): Promise<string> => world.condition('job', 'Degraded')
+    await world.operate('first', { client: api.client() })
+    await world.createJob('job')
+    await world.until('it is told', async () => (await degraded()).includes('Secret'))
+    expect(await degraded()).toMatch(
+      /^True ActRefused: .*MR-P05.*Secret \S+\/key has no account's signing key.*natsAccess/,
+    )
+    const seed = Buffer.from(newNatsKeys(0).signingSeed).toString('base64')
+    await world.options.client.create(types.secret, secretObject('n', 'key', { seed }))
+    await world.until('it runs', () => world.isSettled('job'))
+    await world.until('nothing is refused', async () => (await degraded()).startsWith('False'))
   })
 
   it('names a Secret that the pods cannot begin without, with what to do, and takes it back once it is there', async () => {

@@ -112,7 +112,13 @@ export class Operator {
       },
     })
     this.#nats = new NatsAccess({ client, namespace, access: config.natsAccess, wallMs })
-    const access = new AccessMaker({ config, randomBytes, wallMs, signer: () => this.#nats.signer })
+    const access = new AccessMaker({
+      config,
+      randomBytes,
+      wallMs,
+      signer: () => this.#nats.signer,
+      signerProblem: () => this.#nats.problem,
+    })
     const coordinators = new Coordinators({ dial, clock, random })
     const foreign = new ForeignObjects(client, clock)
     const outputs = new PodOutputs(client, clock)

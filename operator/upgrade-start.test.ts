@@ -103,6 +103,17 @@ describe('an upgrade that is not stable', () => {
     expect(back).toMatchObject({ start: 3, from: restorePointOf(stateless!.headBefore!).path })
   })
 
+  it('and went on from one that began from nothing goes back to the state of before', () => {
+    const world = running({ rollback: { progressDeadline: '60s' }, upgradeMode: 'stateless' })
+    world.edit({ program: { ...program, args: { crash: true } } })
+    world.run(() => world.head!.start === 2)
+    world.edit({ upgradeMode: 'last-state', logLevel: 'debug' })
+    reaches(world, 'RUNNING', 4)
+    const [stateless, next, back] = deeds(world, 'began')
+    expect([stateless, next]).toMatchObject([{ from: 'empty' }, { from: 'empty' }])
+    expect(back).toMatchObject({ start: 4, from: restorePointOf(stateless!.headBefore!).path })
+  })
+
   // Each of them is to begin elsewhere than where HEAD says, and finds a node only when it has been given up.
   const elsewhere: readonly (readonly [string, Spec])[] = [
     ['stateless', { upgradeMode: 'stateless', logLevel: 'debug' }],

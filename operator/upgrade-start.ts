@@ -1,7 +1,7 @@
 // A start: its number is raised in status, its children are made, and it is watched until its first completed checkpoint makes the revision
 // stable; or until the progress deadline, when the revision that was stable comes back.
 
-import type { Decision, Observed, StartBegin, StreamJobStatus } from './contract.ts'
+import type { Decision, Observed, StartBegin, StreamJobStatus, Transition } from './contract.ts'
 import { childrenOf, repairOf, sizedByNeed } from './decide-children.ts'
 import { desiredOf } from './decide-desired.ts'
 import {
@@ -16,6 +16,7 @@ import {
   workersFor,
 } from './decide-facts.ts'
 import { act, normal, record, wait, warning } from './decide-answers.ts'
+import { smallerStart } from './decide-smaller.ts'
 import { beginTransition, endTransition, toStep, without } from './status.ts'
 import { asSentence } from './status-text.ts'
 import { timeMs, timeText } from './status-time.ts'
@@ -80,36 +81,49 @@ function before({
 
 /** Neither place nor `empty`: where HEAD says. */
 function chosenBegin(observed: Observed, status: StreamJobStatus): Partial<StartBegin> {
-  const { restoreFrom = missedOf(observed, status), mode } = status.transition!
+  const isMissed = hasMissed(observed, status)
+  const { restoreFrom = isMissed ? missedOf(observed, status) : undefined, mode } = status.transition!
   if (restoreFrom !== undefined) return { from: restoreFrom, asked: true }
-  return mode === 'stateless' ? { empty: true } : {}
+  const isEmpty = isMissed && isUnasked(status.transition!) ? status.begin?.empty === true : mode === 'stateless'
+  return isEmpty ? { empty: true } : {}
 }
 
-/**
- * Where the start before was to begin and never did, as HEAD shows, which was just read: its image or its code did not come so far. As the spec
- * says it now, since the place may be what was wrong.
- */
+/** The start before never began, as HEAD shows, which was just read: its image, its code or its room did not come so far. */
+function hasMissed(observed: Observed, status: StreamJobStatus): boolean {
+  const { start, restorePoint } = status
+  return (restorePoint?.start ?? 0) < start && ownCoordinator(observed, status) === undefined
+}
+
+/** By another size, or since it was stopped by somebody: nobody has said how it is to begin. */
+function isUnasked({ kind, modeOfSpec }: Transition): boolean {
+  return kind === 'restart' && modeOfSpec === undefined
+}
+
+/** Where it was to begin, as the spec says it now, since the place may be what was wrong. */
 function missedOf(observed: Observed, status: StreamJobStatus): string | undefined {
-  const { begin, start, restorePoint } = status
-  const begun = restorePoint?.start ?? 0
-  if (begin?.asked !== true || begun >= start || ownCoordinator(observed, status) !== undefined) return undefined
+  const { begin, restorePoint } = status
+  if (begin?.asked !== true) return undefined
   const wanted = validSpec(observed, status)?.restoreFrom
   if (wanted !== 'latest') return wanted
   // The latest of a job that never began is that of the job before; else HEAD has it.
-  return begun === 0 ? begin.from : undefined
+  return (restorePoint?.start ?? 0) === 0 ? begin.from : undefined
 }
 
 /**
  * A start that went on from HEAD's own point and completed nothing has left that point where it was. One that is to begin elsewhere replaces
- * it, and is undone by naming the point of before: also where HEAD shows none of it, since its coordinator may come after that was read.
+ * it, and is undone by naming the point of before: also where HEAD shows none of it, since its coordinator may come after that was read; and
+ * where that start was followed by one that went on from its point.
  */
-function rollbackBegin({ begin, rollbackPoint }: StreamJobStatus): Partial<StartBegin> {
+function rollbackBegin({ begin, rollbackPoint, restorePoint }: StreamJobStatus): Partial<StartBegin> {
+  if (rollbackPoint === undefined) return {}
   const beginsElsewhere = begin?.empty === true || begin?.from !== undefined
-  if (!beginsElsewhere || rollbackPoint === undefined) return {}
+  if (!beginsElsewhere && restorePoint?.path === rollbackPoint.path) return {}
   return rollbackPoint.path === undefined ? { empty: true } : { from: rollbackPoint.path }
 }
 
 export function decideStarting(observed: Observed, status: StreamJobStatus): Decision {
+  const smaller = smallerStart(observed, status)
+  if (smaller !== undefined) return smaller
   const children = childrenOf(observed, status)
   if (children === undefined) return wait(`revision ${status.revision} is not there`, 5_000)
   const repair = repairOf(observed, status)
@@ -152,6 +166,8 @@ export function decideStabilising(observed: Observed, status: StreamJobStatus): 
     })
     return record(observed, again, 'it was stopped by somebody else')
   }
+  const smaller = smallerStart(observed, status)
+  if (smaller !== undefined) return smaller
   const sized = sizedByNeed(observed, status)
   if (sized !== undefined) return sized
   const repair = repairOf(observed, status)
@@ -165,8 +181,12 @@ export function decideStabilising(observed: Observed, status: StreamJobStatus): 
 
 function stable(observed: Observed, status: StreamJobStatus): StreamJobStatus {
   const done = without(endTransition(observed, status), 'rollbackPoint', 'rollbackParallelism')
-  // What was rolled back stays refused, and so does a size that it was not begun with; any other start that is stable has settled both.
-  const rest = status.transition!.kind === 'rollback' ? done : without(done, 'blocked', 'refusedSize')
+  const transition = status.transition!
+  // What was rolled back stays refused, and so does a size that it was not begun with; a start that was asked for has settled both.
+  const isRollback = transition.kind === 'rollback'
+  const rest = isRollback
+    ? done
+    : without(done, 'refusedSize', ...(isUnasked(transition) ? [] : (['blocked'] as const)))
   return { ...rest, stableRevision: status.revision! }
 }
 
