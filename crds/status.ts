@@ -99,6 +99,7 @@ export const streamJobStatus = z
         from: text.optional(),
         asked: z.boolean().optional(),
         empty: z.boolean().optional(),
+        goesOn: z.boolean().optional(),
         allowNonRestoredState: z.boolean().optional(),
       })
       .optional()
@@ -206,6 +207,10 @@ export const savepointStatus = z
           })
           .optional(),
         serviceAccountName: text.optional(),
+        podTemplate: z
+          .record(z.string(), z.unknown())
+          .optional()
+          .describe("What a pod needs of the job's podTemplate; Secrets are named."),
       })
       .optional()
       .describe('What is needed to take its files away when the job is gone.'),

@@ -2,6 +2,7 @@
 
 import type { AccessMaker } from './access.ts'
 import type { Caches } from './caches.ts'
+import type { CodeFiles, CodeReader } from './code-reader.ts'
 import { isAccess } from './child-facts.ts'
 import type { Action, NatsSharing, Observed, Revision } from './contract.ts'
 import type { ForeignObjects } from './foreign-objects.ts'
@@ -22,6 +23,7 @@ export interface ChildrenContext {
   readonly job: OwnerJob
   readonly client: Pick<KubeClient, 'get'>
   readonly caches: Caches
+  readonly code: Pick<CodeReader, 'filesOf'>
   readonly writer: Writer
   readonly foreign: ForeignObjects
   readonly access: AccessMaker
@@ -33,10 +35,10 @@ export interface ChildrenContext {
 export async function storeRevision(
   context: ChildrenContext,
   observed: Observed,
-  { revision, files }: Extract<Action, { type: 'storeRevision' }>,
+  { revision }: Extract<Action, { type: 'storeRevision' }>,
 ): Promise<NatsSharing> {
   const { job, config } = context
-  await storeCode(context, observed, revision.code, files)
+  await codeOfRevision(context, observed, revision)
   const rendering = render(job, revision, clusterFactsOf(revision.spec, config))
   const sharing = natsSharing(revision.spec, config)
   await createOwned(context.writer, job, controllerRevision(job, { ...revision, rendering, natsSharing: sharing }))
@@ -45,7 +47,7 @@ export async function storeRevision(
 
 /** Code that no other revision has goes after it; what an operator that died between has left goes with the next one. */
 export async function deleteRevision({ job, caches, writer }: ChildrenContext, name: string): Promise<void> {
-  const own = caches.ofOwner(job.uid).filter((object) => isOwnedBy(object as KubernetesObject, job))
+  const own = caches.ofOwner(job).filter((object) => isOwnedBy(object as KubernetesObject, job))
   const stored = own.filter(({ kind }) => kind === 'ControllerRevision')
   const found = stored.find(({ metadata }) => metadata.name === name)
   if (found === undefined) return
@@ -62,20 +64,14 @@ function codeMapOf({ data }: KubeObject): string | undefined {
   return (data as Revision | undefined)?.code?.configMap
 }
 
-/** A short pod mounts it too. */
-export function codeOfRevision(context: ChildrenContext, observed: Observed, { code }: Revision): Promise<void> {
-  return storeCode(context, observed, code, code && filesOf(observed, code.hash))
-}
-
-/** Once: it is immutable, named by its hash, and an operator that dies after each of its writes must come on. */
-async function storeCode(
-  context: ChildrenContext,
-  observed: Observed,
-  code: Revision['code'],
-  files: Readonly<Record<string, string>> | undefined,
-): Promise<void> {
-  if (code === undefined || files === undefined) return
-  if (observed.children[`ConfigMap/${code.configMap}`]?.ownedByJob === true) return
+/**
+ * Once: it is immutable, named by its hash, and an operator that dies after each of its writes must come on. A short pod mounts it too. Where the
+ * spec names other code by now, there is nothing that it could be made of.
+ */
+export async function codeOfRevision(context: ChildrenContext, observed: Observed, { code }: Revision): Promise<void> {
+  if (code === undefined || observed.children[`ConfigMap/${code.configMap}`]?.ownedByJob === true) return
+  const files = await filesOf(context, observed, code.hash)
+  if (files === undefined) return
   await applyOne(context, { ...codeConfigMap(context.job, code), data: codeData(files) })
 }
 
@@ -99,14 +95,14 @@ export async function applyChildren(
       rendering[`${child.kind}/${child.name}`] === undefined
     )
       await writer.delete(child, { force: false })
-  const secret = caches.ofOwner(job.uid).find(isAccess)
-  const files = revision.code === undefined ? undefined : filesOf(observed, revision.code.hash)
+  const secret = caches.ofOwner(job).find(isAccess)
+  const { code } = revision
+  const stored = code && observed.children[`ConfigMap/${code.configMap}`]
+  const isDue = code !== undefined && stored?.asRendered !== true
+  const files = isDue ? await filesOf(context, observed, code.hash) : undefined
   const contents = { access: await access.make(secret, job, revision.spec), files }
-  const missing =
-    revision.code !== undefined &&
-    files === undefined &&
-    observed.children[`ConfigMap/${revision.code.configMap}`] === undefined
-  if (missing) log('warn', 'the code of a revision is gone, and the spec names other code', { revision: name })
+  if (isDue && files === undefined && stored === undefined)
+    log('warn', 'the code of a revision is gone, and the spec names other code', { revision: name })
   for (const object of toApply(job, rendering, contents)) {
     const child = observed.children[keyOf(object)]
     const isRight =
@@ -119,8 +115,14 @@ export async function applyChildren(
   }
 }
 
-function filesOf({ code }: Observed, hash: string): Readonly<Record<string, string>> | undefined {
-  return code.known && code.value.kind === 'files' && code.value.hash === hash ? code.value.files : undefined
+/** undefined: the spec names other code. */
+async function filesOf(
+  { code: reader, job }: ChildrenContext,
+  { code }: Observed,
+  hash: string,
+): Promise<CodeFiles | undefined> {
+  if (!code.known || code.value.kind !== 'files' || code.value.hash !== hash) return undefined
+  return reader.filesOf(job.namespace, code.value.configMap, hash)
 }
 
 /**

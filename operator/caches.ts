@@ -28,6 +28,27 @@ export interface CachesOptions {
   readonly wanted: (key: WorkKey) => void
 }
 
+/** A job, or a Savepoint. */
+export interface Owner {
+  readonly namespace: string | undefined
+  readonly uid: string
+}
+
+/**
+ * `<namespace>/<uid>`. A label is copied with its object: what carries a uid in another namespace, out of a backup or of somebody's own making,
+ * is nobody's there.
+ */
+type OwnerKey = string
+
+function ownerKey({ namespace, uid }: Owner): OwnerKey {
+  return keyOf(namespace, uid)
+}
+
+function ownerOf({ metadata: { labels = {}, namespace } }: KubeObject): OwnerKey | undefined {
+  const uid = labels[jobLabel] ?? labels[savepointLabel]
+  return uid === undefined ? undefined : ownerKey({ namespace, uid })
+}
+
 /** Why a worker's pod is not there any more. */
 const vanished = 'its pod is gone'
 
@@ -53,11 +74,11 @@ export class Caches {
   readonly #userMaps: readonly Informer[]
   /** undefined: no right to read nodes, which are of no namespace. */
   readonly #nodes: Informer | undefined
-  /** By the uid of the job (or Savepoint) and `Kind/name`. */
-  readonly #byOwner = new Map<string, Map<string, KubeObject>>()
-  readonly #keyByUid = new Map<string, WorkKey>()
-  /** By the uid of the job and the pod's name. */
-  readonly #lostWorkers = new Map<string, Map<string, LostWorker>>()
+  /** By the job (or Savepoint) and `Kind/name`. */
+  readonly #byOwner = new Map<OwnerKey, Map<string, KubeObject>>()
+  readonly #keyByOwner = new Map<OwnerKey, WorkKey>()
+  /** By the job and the pod's name. */
+  readonly #lostWorkers = new Map<OwnerKey, Map<string, LostWorker>>()
   readonly #nodesLost = new Set<string>()
 
   constructor(options: CachesOptions) {
@@ -68,7 +89,7 @@ export class Caches {
       const labelSelector = type === types.pod ? 'app.kubernetes.io/managed-by=millrace' : jobLabel
       this.#add(type, { labelSelector }, (object, gone) => this.#childChanged(object, gone))
     }
-    this.#userMaps = this.#make(types.configMap, { metadataOnly: true }, ({ metadata }) =>
+    this.#userMaps = this.#make(types.configMap, { metadataOnly: true, keep: identityOf }, ({ metadata }) =>
       this.#userMapChanged(metadata.namespace, metadata.name),
     )
     if (options.namespaces.length === 0)
@@ -107,12 +128,12 @@ export class Caches {
     return (this.#own.get(type.kind) ?? []).flatMap((informer) => informer.all())
   }
 
-  /** Everything that carries the uid in its label. */
-  ofOwner(uid: string): readonly KubeObject[] {
-    return [...(this.#byOwner.get(uid)?.values() ?? [])]
+  /** Everything in the owner's namespace that carries its uid in the label. */
+  ofOwner(owner: Owner): readonly KubeObject[] {
+    return [...(this.#byOwner.get(ownerKey(owner))?.values() ?? [])]
   }
 
-  /** Metadata of a ConfigMap of whosoever. */
+  /** Of a ConfigMap of whosoever: that it is there, and in which version. */
   userMap(namespace: string, name: string): KubeObject | undefined {
     for (const informer of this.#userMaps) {
       const found = informer.get(namespace, name)
@@ -128,8 +149,8 @@ export class Caches {
     )
   }
 
-  lostWorkers(uid: string): readonly LostWorker[] {
-    return [...(this.#lostWorkers.get(uid)?.values() ?? [])]
+  lostWorkers(job: Owner): readonly LostWorker[] {
+    return [...(this.#lostWorkers.get(ownerKey(job))?.values() ?? [])]
   }
 
   /** Its node is gone or does not answer; false also where nodes cannot be read. */
@@ -161,7 +182,7 @@ export class Caches {
 
   #make(
     type: ResourceType,
-    list: Pick<InformerOptions, 'labelSelector' | 'metadataOnly'>,
+    list: Pick<InformerOptions, 'labelSelector' | 'metadataOnly' | 'keep'>,
     onChange: InformerOptions['onChange'],
   ): readonly Informer[] {
     const { namespaces } = this.#options
@@ -171,7 +192,7 @@ export class Caches {
 
   #informer(
     type: ResourceType,
-    list: Pick<InformerOptions, 'labelSelector' | 'metadataOnly' | 'namespace'>,
+    list: Pick<InformerOptions, 'labelSelector' | 'metadataOnly' | 'keep' | 'namespace'>,
     onChange: InformerOptions['onChange'],
   ): Informer {
     const { client, clock, random, log } = this.#options
@@ -181,10 +202,11 @@ export class Caches {
   #objectChanged(kind: 'StreamJob' | 'Savepoint', object: KubeObject, gone: boolean): void {
     const { namespace, name, uid } = object.metadata
     const key = workKey(kind, namespace, name)
-    if (!gone) this.#keyByUid.set(uid!, key)
+    const owner = ownerKey({ namespace, uid: uid! })
+    if (!gone) this.#keyByOwner.set(owner, key)
     else {
-      this.#keyByUid.delete(uid!)
-      this.#lostWorkers.delete(uid!)
+      this.#keyByOwner.delete(owner)
+      this.#lostWorkers.delete(owner)
     }
     this.#options.wanted(key)
     if (kind === 'Savepoint') this.#options.wanted(workKey('StreamJob', namespace, jobNameOf(object)))
@@ -195,33 +217,29 @@ export class Caches {
 
   #childChanged(object: KubeObject, gone: boolean): void {
     const { labels = {}, namespace, name } = object.metadata
-    const uid = labels[jobLabel] ?? labels[savepointLabel]
-    if (uid === undefined) return
+    const owner = ownerOf(object)
+    if (owner === undefined) return
     const type = { apiVersion: object.apiVersion, kind: object.kind, plural: '' }
     // Of two namesakes the cache holds one.
     const current = gone ? this.get(type, namespace, name) : object
-    const own = this.#byOwner.get(uid) ?? new Map<string, KubeObject>()
-    this.#byOwner.set(uid, own)
+    const own = this.#byOwner.get(owner) ?? new Map<string, KubeObject>()
+    this.#byOwner.set(owner, own)
     const key = `${object.kind}/${name}`
-    if (
-      current === undefined ||
-      (current.metadata.labels?.[jobLabel] ?? current.metadata.labels?.[savepointLabel]) !== uid
-    )
-      own.delete(key)
+    if (current === undefined || ownerOf(current) !== owner) own.delete(key)
     else own.set(key, current)
-    if (own.size === 0) this.#byOwner.delete(uid)
-    if (object.kind === 'Pod' && labels[componentLabel] === 'worker') this.#workerChanged(uid, object, current)
-    const wanted = this.#keyByUid.get(uid)
+    if (own.size === 0) this.#byOwner.delete(owner)
+    if (object.kind === 'Pod' && labels[componentLabel] === 'worker') this.#workerChanged(owner, object, current)
+    const wanted = this.#keyByOwner.get(owner)
     if (wanted !== undefined) this.#options.wanted(wanted)
   }
 
-  #workerChanged(uid: string, { metadata }: KubeObject, current: KubeObject | undefined): void {
+  #workerChanged(owner: OwnerKey, { metadata }: KubeObject, current: KubeObject | undefined): void {
     const { name } = metadata
-    const lost = this.#lostWorkers.get(uid) ?? new Map<string, LostWorker>()
+    const lost = this.#lostWorkers.get(owner) ?? new Map<string, LostWorker>()
     if (current === undefined) lost.set(name, { name, uid: metadata.uid!, reason: vanished })
     else lost.delete(name)
-    if (lost.size > 0 && this.#keyByUid.has(uid)) this.#lostWorkers.set(uid, lost)
-    else this.#lostWorkers.delete(uid)
+    if (lost.size > 0 && this.#keyByOwner.has(owner)) this.#lostWorkers.set(owner, lost)
+    else this.#lostWorkers.delete(owner)
   }
 
   #userMapChanged(namespace: string | undefined, name: string): void {
@@ -237,8 +255,8 @@ export class Caches {
     if (isLost) this.#nodesLost.add(name)
     else this.#nodesLost.delete(name)
     for (const pod of this.all(types.pod)) {
-      const uid = pod.metadata.labels?.[jobLabel]
-      const key = uid === undefined ? undefined : this.#keyByUid.get(uid)
+      const owner = ownerOf(pod)
+      const key = owner === undefined ? undefined : this.#keyByOwner.get(owner)
       const { nodeName } = (pod['spec'] ?? {}) as { readonly nodeName?: string }
       if (key !== undefined && nodeName === name) this.#options.wanted(key)
     }
@@ -277,14 +295,22 @@ function keep(object: KubeObject): KubeObject {
   }
   if (object.kind === 'Node') {
     const { status } = object as { readonly status?: { readonly conditions?: unknown } }
-    const { name, uid, resourceVersion } = metadata
-    const kept = { name, ...(uid !== undefined && { uid }), ...(resourceVersion !== undefined && { resourceVersion }) }
-    return {
-      apiVersion: object.apiVersion,
-      kind: object.kind,
-      metadata: kept,
-      status: { conditions: status?.conditions },
-    }
+    return { ...identityOf(object), status: { conditions: status?.conditions } }
   }
   return { ...object, metadata }
+}
+
+/** Annotations of other people's objects may hold all of their data once more (kubectl apply). */
+function identityOf({ apiVersion, kind, metadata }: KubeObject): KubeObject {
+  const { namespace, name, uid, resourceVersion } = metadata
+  return {
+    apiVersion,
+    kind,
+    metadata: {
+      name,
+      ...(namespace !== undefined && { namespace }),
+      ...(uid !== undefined && { uid }),
+      ...(resourceVersion !== undefined && { resourceVersion }),
+    },
+  }
 }

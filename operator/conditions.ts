@@ -198,11 +198,15 @@ function checkpointWord(observed: Observed, status: StreamJobStatus): Word {
 
 function degradedWord(observed: Observed, status: StreamJobStatus): Word {
   const expected = status.ended === undefined && status.start > 0
+  const refused = refusedPodOf(observed)
+  if (refused !== undefined) return is('ActRefused', `What is to be done is refused: ${refused}`)
   const outage = outageOf(observed, status)
   if (outage !== undefined)
     return is('Outage', `${capital(outage)}. The job goes on when it is back; nothing needs to be done for the job.`)
   const foreign = childrenOf(observed, status)?.foreign ?? []
   if (expected && foreign.length > 0) return foreignWord(foreign)
+  const unseen = expected ? unseenWord(observed, status) : undefined
+  if (unseen !== undefined) return unseen
   if (observed.refusedAct !== undefined)
     return is('ActRefused', `What is to be done is refused, and tried again: ${asSentence(observed.refusedAct)}`)
   const awaited = awaitedPodTrouble(observed, status)
@@ -237,6 +241,15 @@ function degradedWord(observed: Observed, status: StreamJobStatus): Word {
   return isNot('AsExpected', 'Nothing is wrong.')
 }
 
+/** Without its node nobody else takes it away. */
+function refusedPodOf({ pods, refusedPods }: Observed): string | undefined {
+  const pod = pods.find(({ uid }) => refusedPods?.has(uid) === true)
+  return (
+    pod &&
+    `pod ${pod.name}, which its node does not end, cannot be taken away by force: ${asSentence(refusedPods!.get(pod.uid)!)} It is tried again; permit it, or delete the pod by kubectl delete pod ${pod.name} -n ${pod.namespace} --force.`
+  )
+}
+
 function troubleWord({ who, reason, message }: Trouble): Word {
   return is(reason, `${capital(who)} does not run: ${message}`)
 }
@@ -258,15 +271,39 @@ function foreignWord(foreign: readonly string[]): Word {
   )
 }
 
+/** A revision without which nothing goes on. Of a suspended job there is nothing to be gone on with: it is resumed by its spec. */
+function unseenWord({ unseen, job }: Observed, status: StreamJobStatus): Word | undefined {
+  const { transition, revision, ended } = status
+  const unread = unseen.find((each) => each.unread !== undefined)
+  if (unread?.unread !== undefined)
+    return is(
+      'RevisionUnknown',
+      `ControllerRevision ${unread.name} is not in the operator's cache and could not be read: ${asSentence(unread.unread)} Nothing of the job is changed until it is; what runs runs on.`,
+    )
+  if (job.deletingSince !== undefined || (transition === undefined && ended === 'SUSPENDED')) return undefined
+  // What leads to another one needs it no more.
+  const needed = transition === undefined || transition.kind === 'rescale' ? revision : transition.to
+  const gone = unseen.find(({ name }) => name === needed)
+  if (gone === undefined) return undefined
+  const nonce = ended === 'FINISHED' ? 'restoreNonce, with spec.restoreFrom latest' : 'restartNonce'
+  return is(
+    'RevisionDeleted',
+    `ControllerRevision ${gone.name}, which the job goes by, was deleted by somebody. What runs is left as it is, and is neither repaired, rescaled nor upgraded. To go on by the spec as it is now, raise spec.${nonce}.`,
+  )
+}
+
 /** Why the spec as it is does not run. */
 function blockedBy(observed: Observed, status: StreamJobStatus): Word | undefined {
   const { transition, blocked, refusedSize } = status
   const desired = desiredOf(observed)
+  const unseen = unseenWord(observed, status)
+  if (unseen?.reason === 'RevisionUnknown') return unseen
   if (desired.kind !== 'known')
     return is(
       desired.reason,
       `${desired.message}${status.start > 0 ? ' The job runs on by the last spec that was good.' : ''}`,
     )
+  if (unseen !== undefined) return unseen
   // A deletion has its own ways and its deadline: no edit of the spec is what it needs.
   if (transition?.step === 'closing' && transition.kind !== 'delete') {
     const choice = closeChoice(observed, status)

@@ -14,6 +14,8 @@ export const STATUS_VERSION = 1
 
 /** Ours, on StreamJobs: closing HEAD is work that garbage collection cannot do. On Savepoints: taking the files away is. */
 export const FINALIZER = 'millrace.dev/operator'
+/** The garbage collector's: it takes away all that the object owns, at once, whatever other finalizers there are. */
+export const FOREGROUND_FINALIZER = 'foregroundDeletion'
 
 /** In keys and texts of a rendering it stands for the number of the start; no name of Kubernetes can hold it. */
 export const START_IN_RENDERING = '{start}'
@@ -106,6 +108,8 @@ export interface StartBegin {
   readonly asked?: boolean
   /** From nothing: a stateless start. */
   readonly empty?: boolean
+  /** Where HEAD says, which was seen before: without it nothing begins. */
+  readonly goesOn?: boolean
   /** As the spec had it then. */
   readonly allowNonRestoredState?: boolean
 }
@@ -290,7 +294,8 @@ export type CoordinatorSays =
 /** The code that the spec names now. */
 export type CodeFact =
   | { readonly kind: 'image' }
-  | { readonly kind: 'files'; readonly hash: string; readonly files: Readonly<Record<string, string>> }
+  /** What is in them is read again where it is stored. */
+  | { readonly kind: 'files'; readonly configMap: string; readonly hash: string; readonly keys: readonly string[] }
   | { readonly kind: 'missing'; readonly why: string }
   /** Above 1 MiB: an image is needed. */
   | { readonly kind: 'too large'; readonly bytes: number }
@@ -432,6 +437,8 @@ export interface Observed {
   /** undefined: never written, or emptied. */
   readonly status: StreamJobStatus | undefined
   readonly revisions: readonly Revision[]
+  /** The running and the stable revision, where they are not among these: gone, or `unread`: why that is not known. */
+  readonly unseen: readonly { readonly name: string; readonly unread?: string }[]
   /** By `Kind/name`. */
   readonly children: Readonly<Record<string, ChildFact>>
   readonly pods: readonly PodFact[]
@@ -440,6 +447,8 @@ export interface Observed {
   readonly coordinator: CoordinatorSays
   /** Why the last act of this operator on this job was refused for good (quota, a field that there is not, no rights); conflicts are none. */
   readonly refusedAct?: string | undefined
+  /** Pods that the API server has lately refused to take away by force, by uid, and why. They are tried again after a pause. */
+  readonly refusedPods?: ReadonlyMap<string, string> | undefined
   /** Savepoint objects of this job's name, those of earlier namesakes too. */
   readonly savepoints: readonly SavepointFact[]
   readonly operatorVersion: string
@@ -453,6 +462,8 @@ export interface SavepointOrigin {
   readonly storage: string
   readonly s3?: NonNullable<EffectiveSpec['storage']>['s3']
   readonly serviceAccountName?: string
+  /** What a short pod needs of the job's podTemplate (resources/origin-template.ts). Absent in those of an operator that did not keep it. */
+  readonly podTemplate?: Readonly<Record<string, unknown>>
 }
 
 export interface SavepointFact extends ObjectIdentity {
@@ -520,11 +531,7 @@ export type Action =
   | { readonly type: 'addFinalizer' }
   | { readonly type: 'removeFinalizer' }
   /** Stores the revision, its immutable code, and makes its rendering. */
-  | {
-      readonly type: 'storeRevision'
-      readonly revision: Revision
-      readonly files: Readonly<Record<string, string>> | undefined
-    }
+  | { readonly type: 'storeRevision'; readonly revision: Revision }
   | { readonly type: 'deleteRevision'; readonly revision: string }
   /** Server-side apply of the revision's rendering for this start: config, secrets, service, coordinator, workers. */
   | {

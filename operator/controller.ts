@@ -39,6 +39,8 @@ const resyncMs = 10 * 60_000
 /** The same act again waits longer each time. */
 const againMs = { min: 100, max: 30_000 } as const
 const deletedAgainMs = 3_000
+/** What must not wait, and is refused: so long it is left, and everything else goes on. */
+const refusedAgainMs = 10_000
 /** After an act without a change of status the right to act is proved anew. */
 const provedMs = 5_000
 /** More writes of one status in this time are a mistake of ours: it goes on slowly. */
@@ -55,6 +57,8 @@ interface Memory {
   writesMs: number[]
   /** Why the last act is refused; undefined: it is not, or there is nothing more to be done. */
   refused: string | undefined
+  /** Pods that it refused to take away by force, by uid: why, and when that is tried again. */
+  readonly refusedPods: Map<string, { readonly why: string; readonly againAtMs: number }>
   /** What failed last without being refused, and how often in a row. */
   failed: { readonly did: string; readonly times: number } | undefined
 }
@@ -150,7 +154,8 @@ export class Controller {
     const seen = await observer.job(namespace, name)
     if (seen === undefined) return this.#gone(key)
     const memory = this.#of(key, seen.owner.uid)
-    const decision = decide({ ...seen.observed, refusedAct: memory.refused })
+    const refusedPods = this.#refusedPods(memory, seen.observed)
+    const decision = decide({ ...seen.observed, refusedAct: memory.refused, refusedPods })
     log('debug', `job: ${decision.kind}: ${decision.why}`, { key })
     switch (decision.kind) {
       case 'record': {
@@ -167,7 +172,7 @@ export class Controller {
         memory.did = ''
         memory.refused = undefined
         memory.failed = undefined
-        return decision.forMs
+        return refusedPods.size === 0 ? decision.forMs : Math.min(decision.forMs ?? refusedAgainMs, refusedAgainMs)
       default:
         return decision satisfies never
     }
@@ -189,16 +194,22 @@ export class Controller {
       memory.failed = undefined
     } catch (error) {
       const refused = refusalOf(error) ?? failureOf(memory, did, { actions, error })
-      if (refused !== undefined) {
-        memory.refused = refused
+      if (refused === undefined) throw error
+      const pods = forcedPods(actions)
+      const isKnown = pods.some((uid) => memory.refusedPods.get(uid)?.why === refused)
+      const againAtMs = this.#options.clock.nowMs() + refusedAgainMs
+      for (const uid of pods) memory.refusedPods.set(uid, { why: refused, againAtMs })
+      if (pods.length === 0) memory.refused = refused
+      if (!isKnown)
         await context.events.tell(seen.object, {
           type: 'event',
           kind: 'Warning',
           reason: 'ActionRefused',
           message: `What is to be done is refused (${why}): ${asSentence(refused)} It is tried again.`,
         })
-      }
-      throw error
+      if (pods.length === 0) throw error
+      this.#failed(key, error, refusedAgainMs)
+      return 0
     }
     return this.#again(key, did)
   }
@@ -256,10 +267,21 @@ export class Controller {
       proved: undefined,
       writesMs: [],
       refused: undefined,
+      refusedPods: new Map(),
       failed: undefined,
     }
     this.#memory.set(key, memory)
     return memory
+  }
+
+  /** Those that are not tried again yet. */
+  #refusedPods({ refusedPods }: Memory, { pods }: Observed): ReadonlyMap<string, string> {
+    const nowMs = this.#options.clock.nowMs()
+    const there = new Set(pods.map(({ uid }) => uid))
+    for (const uid of refusedPods.keys()) if (!there.has(uid)) refusedPods.delete(uid)
+    return new Map(
+      [...refusedPods].filter(([, { againAtMs }]) => nowMs < againAtMs).map(([uid, { why }]) => [uid, why]),
+    )
   }
 
   #gone(key: WorkKey): undefined {
@@ -314,6 +336,12 @@ function withoutNumbers(text: string): string {
 function isPassing(error: unknown): boolean {
   if (error instanceof MillraceError) return error.code === 'MR-P04'
   return error instanceof KubeError && (error.conflict || error.notFound || error.status === 429)
+}
+
+/** Of an act that everything else would wait for. */
+function forcedPods(actions: readonly Action[]): readonly string[] {
+  const isUrgent = actions.every(({ type }) => type === 'delete' || type === 'request')
+  return actions.flatMap((action) => (isUrgent && action.type === 'delete' && action.force ? [action.of.uid] : []))
 }
 
 /** What tells one act from another; never a secret, nor code. */

@@ -57,7 +57,11 @@ export function repairOf(observed: Observed, status: StreamJobStatus): readonly 
 
 /** What must not wait for anything: each of these changes what is observed, so that it is not decided again. */
 export function urgentActions(observed: Observed, status: StreamJobStatus | undefined): readonly Action[] {
-  const stuck = stuckPods(observed, stuckMs).map((of): Action => ({ type: 'delete', of, force: true }))
+  // One at a time: that one is refused says nothing of the next, and nothing else waits for it.
+  const stuck = stuckPods(observed, stuckMs)
+    .filter(({ uid }) => observed.refusedPods?.has(uid) !== true)
+    .slice(0, 1)
+    .map((of): Action => ({ type: 'delete', of, force: true }))
   return status === undefined ? stuck : [...lostWorkers(observed, status), ...stuck]
 }
 

@@ -256,7 +256,7 @@ type Step =
   | { readonly do: 'squeeze'; readonly slots: number; readonly size: number }
   | {
       readonly do: 'lose'
-      readonly what: 'worker' | 'coordinator' | 'child' | 'status' | 'config'
+      readonly what: 'worker' | 'coordinator' | 'child' | 'status' | 'config' | 'revision'
       readonly index: number
     }
   | { readonly do: 'pass'; readonly seconds: number }
@@ -271,6 +271,7 @@ const faults = [
   'savepointsFail',
   'checkpointsStop',
   'podsCannotBeMade',
+  'revisionsAreUnread',
 ] as const
 type Fault = (typeof faults)[number]
 
@@ -303,7 +304,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ do: fc.constant('squeeze' as const), slots: fc.constantFrom(1, 2), size: fc.constantFrom(1, 2, 3) }),
   fc.record({
     do: fc.constant('lose' as const),
-    what: fc.constantFrom('worker', 'coordinator', 'child', 'status', 'config'),
+    what: fc.constantFrom('worker', 'coordinator', 'child', 'status', 'config', 'revision'),
     index: fc.nat(5),
   }),
   { weight: 5, arbitrary: fc.integer({ min: 1, max: 40 }).map((seconds) => ({ do: 'pass', seconds }) as const) },
@@ -340,6 +341,7 @@ function apply(world: World, step: Step, nonces: Record<string, number>): void {
       return apply(world, { do: 'pass', seconds: 70 }, nonces)
     case 'lose': {
       if (step.what === 'status') return void (world.status = undefined)
+      if (step.what === 'revision') return world.loseRevision(world.status?.revision)
       const own = [...world.children].filter(([, child]) => child.ownedByJob).map(([key]) => key)
       if (step.what === 'child') return void world.children.delete(own[step.index] ?? '')
       if (step.what === 'config') {
@@ -425,7 +427,12 @@ describe('any schedule of edits, losses, outages and kills', () => {
           return
         }
         world.run(() => {
-          const { phase, asked } = world.status!
+          const { phase, asked, conditions } = world.status!
+          // What somebody has deleted is gone on without when the user says so.
+          if (conditions.some(({ type, reason }) => type === 'Stalled' && reason === 'RevisionDeleted')) {
+            apply(world, { do: 'nonce', name: 'restartNonce' }, nonces)
+            return false
+          }
           const answers = world.observe().coordinator.known
           const isDown = !world.pods.some(({ fact }) => fact.component === 'worker' || fact.component === 'coordinator')
           const isThere = phase === 'SUSPENDED' ? isDown : phase === 'RUNNING' && answers

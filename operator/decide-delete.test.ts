@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { conditionsOf } from './conditions.ts'
-import { FINALIZER } from './contract.ts'
+import { FINALIZER, FOREGROUND_FINALIZER } from './contract.ts'
 import { isQuiet, reaches, running, stay, steps } from './decide-story.ts'
 import { World, restorePointOf } from './decide-world.ts'
 import type { Spec } from './decide-world.ts'
@@ -227,6 +227,50 @@ describe('a job that is deleted', () => {
         { type: 'removeFinalizer' },
       ],
     })
+  })
+})
+
+describe('a job that is deleted in the foreground', () => {
+  /** As the garbage collector does it: all that is owned goes at once, and after it the collector's own finalizer. */
+  function takenApart(world: World): void {
+    world.job = { ...world.job!, finalizers: [FOREGROUND_FINALIZER, FINALIZER] }
+    world.delete()
+    world.pods = []
+    world.revisions = []
+    world.children.clear()
+    stay(world, 5)
+    expect(world.job).toBeDefined()
+    expect(world.revisions).toEqual([])
+    world.job = { ...world.job, finalizers: [FINALIZER] }
+    world.run(() => false, 200)
+    expect(world.job).toBeUndefined()
+  }
+
+  it('is told what that does, and HEAD is closed by a pod of a revision made anew, once nobody takes it away', () => {
+    const world = running()
+    takenApart(world)
+    expect(world.head!.end).toBe('cancelled')
+    expect(events(world).filter((event) => event.startsWith('ForegroundDeletion'))).toHaveLength(1)
+    expect(events(world).some((event) => event.startsWith('DeletionIncomplete'))).toBe(false)
+  })
+
+  it('waits for no savepoint that nobody can take: its checkpoints stay', () => {
+    const world = running({ deletion: { savepoint: true, deadline: '30m' } })
+    const begun = world.nowMs
+    takenApart(world)
+    expect((world.nowMs - begun) / 1_000).toBeLessThanOrEqual(30)
+    expect(world.head!.end).toBe('suspended')
+    expect(events(world).filter((event) => event.startsWith('SavepointFailed'))).toHaveLength(1)
+  })
+
+  it('whose code is gone too ends at its deadline, and that is why', () => {
+    const world = running({ program: { module: { configMap: { name: 'code', key: 'job.ts' } } } })
+    world.code = { kind: 'missing', why: 'it went too' }
+    takenApart(world)
+    expect(world.head!.end).toBe('none')
+    expect(events(world).filter((event) => event.startsWith('DeletionIncomplete'))).toEqual([
+      expect.stringContaining('its coordinator and revisions were taken away before'),
+    ])
   })
 })
 

@@ -3,16 +3,18 @@
 // uid again.
 
 import type { Action, Decision, EventAction, Observed, PodFact, StreamJobStatus } from './contract.ts'
-import { FINALIZER } from './contract.ts'
+import { FINALIZER, FOREGROUND_FINALIZER } from './contract.ts'
 import { act, normal, record, wait, warning } from './decide-answers.ts'
 import { stuckPods } from './decide-children.ts'
-import { hasRemains, isFirstStartPending, podsOf, revisionNamed, shortPod, validSpec } from './decide-facts.ts'
+import { desiredOf } from './decide-desired.ts'
+import { hasRemains, isFirstStartPending, podsOf, shortPod, validSpec } from './decide-facts.ts'
 import { adminAnswer } from './decide-outputs.ts'
 import { childName } from './revision-names.ts'
 import { asSentence } from './status-text.ts'
 import { beginTransition, firstStatus, pointAt, toNextAttempt, toNextAttemptNow, toStep } from './status.ts'
 import { timeMs } from './status-time.ts'
 import { adminRevision, downOf, unconfirmedAt } from './upgrade-close.ts'
+import { storing } from './upgrade-prepare.ts'
 
 /** Of a job whose spec was never valid. */
 const deadlineMsDefault = 45_000
@@ -44,14 +46,23 @@ function inTime(observed: Observed, status: StreamJobStatus, leftMs: number): De
     const savepoint = wantsSavepoint ? closedWith(status) : undefined
     const from = status.revision
     const next = beginTransition(observed, status, { kind: 'delete', step: 'closing', mode, from, savepoint })
-    const begun = normal('Deleting', `The job is deleted${wantsSavepoint ? ', after a savepoint' : ''}.`)
+    const begun = [
+      normal('Deleting', `The job is deleted${wantsSavepoint ? ', after a savepoint' : ''}.`),
+      ...(isInForeground(observed) ? [warning('ForegroundDeletion', foregroundText)] : []),
+    ]
     if (wantsSavepoint && savepoint === undefined && status.transition?.step === 'closed')
-      return givenUpSavepoint(observed, next, 'its running start had been ended at a checkpoint already', [begun])
-    return record(observed, next, 'it is deleted', [begun])
+      return givenUpSavepoint(observed, next, 'its running start had been ended at a checkpoint already', begun)
+    return record(observed, next, 'it is deleted', begun)
   }
   if (status.transition.step !== 'closed') return closing(observed, status, leftMs)
   return takenDown(observed)
 }
+
+function isInForeground({ job }: Observed): boolean {
+  return job.finalizers.includes(FOREGROUND_FINALIZER)
+}
+const foregroundText =
+  'The job is deleted in the foreground: the garbage collector takes its pods, revisions and code away at once, and waits neither for a savepoint nor until HEAD is closed. HEAD is closed by a pod once it is done; a savepoint that deletion.savepoint asks for may be missed. Deleted by --cascade=background, all is done in order.'
 
 /** The savepoint that HEAD was closed with before the deletion: no coordinator is asked for another, and there may be none. */
 function closedWith({ transition, restorePoint }: StreamJobStatus): string | undefined {
@@ -70,7 +81,7 @@ function closing(observed: Observed, status: StreamJobStatus, leftMs: number): D
     // A savepoint needs the coordinator, for as long as the deadline leaves time to close HEAD without one. Of a job that never completed
     // anything there is nothing to be saved.
     if (mode === 'savepoint')
-      return leftMs > closingMs && status.stableRevision !== undefined
+      return leftMs > closingMs && status.stableRevision !== undefined && !isTakenApart(observed)
         ? wait('the savepoint needs the coordinator', Math.min(1_000, leftMs - closingMs))
         : givenUpSavepoint(observed, status, `the coordinator does not answer: ${coordinator.why}`)
     if (observed.namespaceTerminating) return wait('no pod can be made in a namespace that goes', 1_000)
@@ -103,6 +114,11 @@ function closing(observed: Observed, status: StreamJobStatus, leftMs: number): D
 const closingMs = 20_000
 /** What a coordinator that answers needs for it. */
 const endingMs = 5_000
+
+/** No coordinator comes back of itself. */
+function isTakenApart(observed: Observed): boolean {
+  return observed.revisions.length === 0 && podsOf(observed, 'coordinator').length === 0
+}
 
 function discards(observed: Observed, status: StreamJobStatus): boolean {
   return status.transition!.mode === 'delete' && validSpec(observed, status)?.checkpointing.onCancellation === 'delete'
@@ -166,8 +182,7 @@ function closedByPod(observed: Observed, status: StreamJobStatus): Decision {
   const isDiscarding = discards(observed, status)
   const run = (pod: 'admin-close' | 'admin-dispose-checkpoints', ...words: string[]): Decision => {
     const revision = adminRevision(observed, status)
-    if (revision === undefined || revisionNamed(observed, revision) === undefined)
-      return wait('no revision is stored that could close HEAD', 1_000)
+    if (revision === undefined) return revisionAnew(observed, status)
     const begin = status.begin ?? { parallelism: Math.max(1, status.parallelism) }
     const start = Math.max(1, status.start)
     return act('HEAD is closed by a pod', {
@@ -199,6 +214,14 @@ function closedByPod(observed: Observed, status: StreamJobStatus): Decision {
   const disposed = adminAnswer(disposal, observed.nowMs)
   if (disposed.kind === 'running') return wait('a pod takes the checkpoints away', 500)
   return disposed.kind === 'failed' ? again(disposed.why) : closed(observed, status, restorePoint)
+}
+
+/** A deletion in the foreground takes them too. While it lasts it would take the next one as well. */
+function revisionAnew(observed: Observed, { revision }: StreamJobStatus): Decision {
+  const desired = desiredOf(observed)
+  if (revision === undefined || desired.kind !== 'known' || isInForeground(observed))
+    return wait('no revision is stored that could close HEAD', 1_000)
+  return act('no revision is left: one is made of the spec to close HEAD', ...storing(observed, desired, revision))
 }
 
 /** What keeps its coordinator down keeps this pod down too: of a HEAD that nobody can have written nothing is waited for. */
@@ -250,6 +273,8 @@ function undone(observed: Observed, status: StreamJobStatus): string {
   const why =
     end === 'none'
       ? ' in time, though its coordinator answers'
-      : ', since neither its coordinator nor a pod could reach it'
+      : isTakenApart(observed)
+        ? ', since its coordinator and revisions were taken away before (a deletion in the foreground does that)'
+        : ', since neither its coordinator nor a pod could reach it'
   return `HEAD was not closed${why}; nobody starts this job again, and its transactions are left untouched`
 }

@@ -15,7 +15,6 @@ export type Desired =
       /** The one to run: one that is stored, or the next. */
       readonly revision: Revision
       readonly isStored: boolean
-      readonly files: Readonly<Record<string, string>> | undefined
     }
   /** The job runs on by the last that was good. `unknown`: it may be good, and one looks again. */
   | { readonly kind: 'problem' | 'unknown'; readonly reason: string; readonly message: string }
@@ -24,17 +23,17 @@ export function desiredOf(observed: Observed): Desired {
   const { spec: read, job, operatorVersion, revisions } = observed
   if (!read.fits) return { kind: 'problem', reason: 'InvalidSpec', message: read.problems.join(' ') }
   const code = codeOf(observed, read.spec)
-  if ('kind' in code) return code
+  if (code !== undefined && 'kind' in code) return code
   const { spec, image } = read
-  const hash = revisionHash({ specHash: read.hash, code: code.name })
+  const hash = revisionHash({ specHash: read.hash, code })
   const key = attemptKey(hash, spec)
   const stored = revisions.find((revision) => revision.hash === hash && runsTheSame(revision, { spec, image }))
   // Of one that was deleted by somebody the number is not used again.
-  const named = [observed.status?.revision, observed.status?.stableRevision].map(numberOf)
-  const number = Math.max(0, ...named, ...revisions.map((revision) => revision.number)) + 1
-  const revision =
-    stored ?? revisionOf({ job, number, spec, specHash: read.hash, image, code: code.name, operatorVersion })
-  return { kind: 'known', spec, hash, key, revision, isStored: stored !== undefined, files: code.files }
+  const own = Object.values(observed.children).filter(({ ownedByJob }) => ownedByJob)
+  const named = [observed.status?.revision, observed.status?.stableRevision, ...own.map(({ revision }) => revision)]
+  const number = Math.max(0, ...named.map(numberOf), ...revisions.map((revision) => revision.number)) + 1
+  const revision = stored ?? revisionOf({ job, number, spec, specHash: read.hash, image, code, operatorVersion })
+  return { kind: 'known', spec, hash, key, revision, isStored: stored !== undefined }
 }
 
 /** A revision that a transition has named before it was stored: made of what is asked for now. */
@@ -53,8 +52,8 @@ function numberOf(name: string | undefined): number {
 
 /** Whether what runs is not what is asked for. `undefined`: that is not known. */
 export function isOutdated(desired: Desired, running: Revision | undefined): boolean | undefined {
-  if (desired.kind !== 'known') return undefined
-  return running === undefined || running.hash !== desired.hash
+  if (desired.kind !== 'known' || running === undefined) return undefined
+  return running.hash !== desired.hash
 }
 
 export function isBlocked(desired: Desired, status: StreamJobStatus): boolean {
@@ -85,11 +84,13 @@ function runsTheSame(
   return revision.image === image && specHash(revision.spec) === specHash(spec)
 }
 
-type Code = { readonly name: CodeName | undefined; readonly files: Readonly<Record<string, string>> | undefined }
-
-function codeOf({ code }: Observed, { program }: EffectiveSpec): Code | Extract<Desired, { readonly message: string }> {
+/** undefined: it is in the image. */
+function codeOf(
+  { code }: Observed,
+  { program }: EffectiveSpec,
+): CodeName | undefined | Extract<Desired, { readonly message: string }> {
   const named = program.module.configMap
-  if (named === undefined) return { name: undefined, files: undefined }
+  if (named === undefined) return undefined
   if (!code.known)
     return {
       kind: 'unknown',
@@ -99,13 +100,13 @@ function codeOf({ code }: Observed, { program }: EffectiveSpec): Code | Extract<
   const fact = code.value
   switch (fact.kind) {
     case 'files':
-      if (!Object.hasOwn(fact.files, named.key))
+      if (!fact.keys.includes(named.key))
         return {
           kind: 'problem',
           reason: 'CodeMissing',
-          message: `The ConfigMap ${named.name} has no key ${named.key}; its keys are ${Object.keys(fact.files).join(', ')}. Add it, or mend spec.program.module.configMap.key.`,
+          message: `The ConfigMap ${named.name} has no key ${named.key}; its keys are ${fact.keys.join(', ')}. Add it, or mend spec.program.module.configMap.key.`,
         }
-      return { name: { hash: fact.hash, key: named.key }, files: fact.files }
+      return { hash: fact.hash, key: named.key }
     case 'missing':
       return {
         kind: 'problem',

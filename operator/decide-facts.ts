@@ -29,6 +29,11 @@ export function ownRevision(observed: Observed, status: StreamJobStatus): Revisi
   return revisionNamed(observed, status.revision)
 }
 
+/** One that ran was stored: what is not there any more under its name is not made again of what is asked for now. */
+export function wasStored({ revision, stableRevision }: StreamJobStatus, name: string): boolean {
+  return name === revision || name === stableRevision
+}
+
 /** What holds for the job now: the spec as it is, or the last one that was valid. undefined: there was none yet. */
 export function validSpec(observed: Observed, status: StreamJobStatus | undefined): EffectiveSpec | undefined {
   if (observed.spec.fits) return observed.spec.spec
@@ -90,7 +95,7 @@ export interface Trouble {
 const awaitedPods: Partial<Record<TransitionStep, readonly PodPurpose[]>> = {
   recovering: ['admin-restore-point'],
   closing: ['admin-close', 'admin-dispose-checkpoints'],
-  closed: ['admin-commit'],
+  closed: ['admin-commit', 'admin-restore-point'],
 }
 
 /** A short pod that is waited for and does not run. Of one that has ended its answer counts. */

@@ -108,6 +108,7 @@ describe('what an admin pod printed', () => {
 
   it('of a disposal needs no HEAD', () => {
     expect(disposalAnswer(pod(said({ outcome: 'done', job: null })), nowMs)).toEqual({ kind: 'done' })
+    expect(disposalAnswer(pod(said({ outcome: 'nothing to do', job: null })), nowMs)).toEqual({ kind: 'nothing' })
     expect(disposalAnswer(pod(said({ outcome: 'none', job: null })), nowMs)).toMatchObject({ kind: 'failed' })
     expect(disposalAnswer(pod({ phase: 'Pending' }), nowMs)).toEqual({ kind: 'running' })
   })

@@ -73,13 +73,15 @@ function headWord(summary: z.output<typeof jobSummary>): HeadWord {
   return { start, parallelism, end: end.kind, reason: end.reason, restorePoint: restorePointOf(summary) }
 }
 
-export type DisposalAnswer = { readonly kind: 'running' | 'done' } | { readonly kind: 'failed'; readonly why: string }
+export type DisposalAnswer =
+  /** `nothing`: where it looked there is no object under the path, which is no proof that there is none elsewhere. */
+  { readonly kind: 'running' | 'done' | 'nothing' } | { readonly kind: 'failed'; readonly why: string }
 
 /** Of a savepoint: with its job's HEAD gone or not. */
 export function disposalAnswer(pod: PodFact, nowMs: number): DisposalAnswer {
   const report = adminReport.safeParse(jsonOf(pod.output))
-  if (report.success && (report.data.outcome === 'done' || report.data.outcome === 'nothing to do'))
-    return { kind: 'done' }
+  if (report.success && report.data.outcome === 'done') return { kind: 'done' }
+  if (report.success && report.data.outcome === 'nothing to do') return { kind: 'nothing' }
   const answer = adminAnswer(pod, nowMs)
   if (answer.kind === 'running' || answer.kind === 'failed') return answer
   return { kind: 'failed', why: 'the answer was about something else' }

@@ -89,20 +89,23 @@ function recovered(
   { start, parallelism, end, reason, restorePoint }: HeadWord,
 ): Decision {
   const ran = workload(observed, 'Deployment')
-  const known = ran?.start === start ? revisionNamed(observed, ran.revision) : undefined
-  const revision = known ?? revisionNamed(observed, status.transition!.to)
-  if (revision === undefined) return wait('no revision is stored', 5_000)
-  const { slots } = revision.spec.worker
+  // Also if it is not there any more: what runs is not another one's.
+  const known = ran?.start === start ? ran.revision : undefined
+  const name = known ?? revisionNamed(observed, status.transition!.to)?.name
+  if (name === undefined) return wait('no revision is stored', 5_000)
+  const size = Math.max(1, parallelism)
+  const slots = revisionNamed(observed, name)?.spec.worker.slots
+  const made = workload(observed, 'StatefulSet')?.replicas ?? size
   const completed = restorePoint.madeBy === start
   const base: StreamJobStatus = {
     ...endTransition(observed, status),
     start,
-    revision: revision.name,
+    revision: name,
     // Which revision made what has completed is only known if it is the one that runs.
-    ...(completed && known !== undefined && { stableRevision: known.name }),
-    begin: { parallelism: Math.max(1, parallelism) },
+    ...(completed && known !== undefined && { stableRevision: known }),
+    begin: { parallelism: size },
     parallelism,
-    workers: workersFor({ slotsNeeded: Math.max(1, parallelism), slots }),
+    workers: slots === undefined ? made : workersFor({ slotsNeeded: size, slots }),
     restorePoint: pointAt(observed, restorePoint),
   }
   const event = normal(

@@ -239,6 +239,25 @@ describe('a Savepoint that is deleted', () => {
     )
   })
 
+  it('whose path has no file is not said to be gone: they may be where the pod did not look', () => {
+    const output = JSON.stringify({ command: 'dispose', outcome: 'nothing to do', job: null, savepoint: path })
+    const decision = decideSavepoint({
+      nowMs,
+      savepoint: { ...savepoint, ...doomed },
+      job: 'gone',
+      namespaceTerminating: false,
+      fallback: undefined,
+      isBeingTaken: false,
+      pod: podWith({ phase: 'Succeeded', exitCode: 0, output }),
+    })
+    expect(decision).toMatchObject({
+      actions: [{ type: 'event', kind: 'Warning', reason: 'NothingFound' }, { type: 'removeFinalizer' }],
+    })
+    const message = JSON.stringify(decision)
+    for (const word of [path, origin.storage, 'millrace admin dispose']) expect(message).toContain(word)
+    expect(message).not.toContain('are gone')
+  })
+
   it("that was registered takes the chart's place; without one its files stay, and it says so", () => {
     const registered = { ...doomed, path, status: { state: 'completed', path } } as const
     expect(decided(registered, { fallback: origin })).toBe('runDisposal')

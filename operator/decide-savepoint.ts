@@ -12,6 +12,7 @@ import type {
 } from './contract.ts'
 import { FINALIZER } from './contract.ts'
 import { disposalAnswer } from './decide-outputs.ts'
+import { completedBy } from './resources/savepoint-origin.ts'
 import { timeMs } from './status-time.ts'
 
 /** After it the object goes, its files stay, and an event says so. */
@@ -115,7 +116,8 @@ function deleted(observed: ObservedSavepoint): SavepointDecision {
   }
   if (disposal === 'retain' || path === undefined)
     return act('there is nothing to take away', { type: 'removeFinalizer' })
-  const origin: SavepointOrigin | undefined = status?.origin ?? fallback
+  const known = status?.origin
+  const origin: SavepointOrigin | undefined = known === undefined ? fallback : completedBy(known, fallback)
   const left = (why: string): SavepointDecision =>
     act(
       'it is given up',
@@ -144,6 +146,10 @@ function deleted(observed: ObservedSavepoint): SavepointDecision {
       return act('its files are gone', event('Normal', 'Disposed', `The files at ${path} are gone.`), {
         type: 'removeFinalizer',
       })
+    case 'nothing':
+      return act('nothing was found', event('Warning', 'NothingFound', nothingFound(path, origin)), {
+        type: 'removeFinalizer',
+      })
     case 'failed': {
       if (leftMs <= 0) return left(answer.why)
       const isOld = nowMs - timeMs(pod.createdAt) >= againMs
@@ -153,6 +159,12 @@ function deleted(observed: ObservedSavepoint): SavepointDecision {
     default:
       return answer satisfies never
   }
+}
+
+/** A store that is a folder of a volume looks empty to a pod without the volume, and so does another server's bucket of that name. */
+function nothingFound(path: string, { storage, s3 }: SavepointOrigin): string {
+  const place = s3?.endpoint === undefined ? storage : `${storage} at ${s3.endpoint}`
+  return `No file was found at ${path}: they were taken away before, or are not where the pod looked (${place}, with what status.origin has of the job's podTemplate). Look there for yourself, and take away what is left by millrace admin dispose.`
 }
 
 function act(why: string, ...actions: readonly SavepointAction[]): SavepointDecision {

@@ -94,6 +94,8 @@ function endOf(observed: Observed, status: StreamJobStatus): Decision | undefine
     case 'suspended':
     case 'stopped': {
       const { revision } = status
+      // There is none that it could start again by, until somebody asks for another.
+      if (ownRevision(observed, status) === undefined) return undefined
       const again = beginTransition(observed, status, {
         kind: 'restart',
         step: 'closing',
@@ -156,21 +158,21 @@ export function changeOf(observed: Observed, status: StreamJobStatus, spec: Effe
       )
       return record(observed, base, 'a finished job stays finished', [event])
     }
-    const to = targetOf(desired, status)
+    const to = targetOf(observed, status, desired)
+    if (to === undefined) return undefined
     return record(observed, begin(to === revision ? 'restart' : 'upgrade', { to }, base), 'restartNonce was raised', [
       normal('Restarting', 'A restart was asked for.'),
     ])
   }
-  if (
-    desired.kind === 'known' &&
-    isOutdated(desired, ownRevision(observed, status)) === true &&
-    !isBlocked(desired, status)
-  ) {
+  const own = ownRevision(observed, status)
+  // A suspended job whose revision is gone is resumed by what is asked for.
+  const isOther = own === undefined ? ended === 'SUSPENDED' : isOutdated(desired, own) === true
+  if (desired.kind === 'known' && isOther && !isBlocked(desired, status)) {
     const to = desired.revision.name
     const event = normal('Upgrading', `The job goes from revision ${revision} to ${to} (${spec.upgradeMode}).`)
     return record(observed, begin('upgrade', { to }), 'the spec or the code has changed', [event])
   }
-  if (ended === 'SUSPENDED') {
+  if (ended === 'SUSPENDED' && own !== undefined) {
     const back = stableToGoBackTo(observed, status)
     const next =
       back === undefined
@@ -188,14 +190,14 @@ export function changeOf(observed: Observed, status: StreamJobStatus, spec: Effe
   return undefined
 }
 
-/** What a restart starts: the newest of the spec if that is known, else what ran. */
-function targetOf(desired: Desired, { revision }: StreamJobStatus): string {
-  return desired.kind === 'known' ? desired.revision.name : revision!
+/** What a restart starts: the newest of the spec if that is known, else what ran. undefined: that is gone. */
+function targetOf(observed: Observed, status: StreamJobStatus, desired: Desired): string | undefined {
+  return desired.kind === 'known' ? desired.revision.name : ownRevision(observed, status)?.name
 }
 
 function sizeOf(observed: Observed, status: StreamJobStatus, { parallelism }: EffectiveSpec): Decision | undefined {
   const { refusedSize } = status
-  if (status.ended !== undefined) return undefined
+  if (status.ended !== undefined || ownRevision(observed, status) === undefined) return undefined
   if (refusedSize !== undefined && refusedSize.parallelism !== parallelism)
     return record(observed, without(status, 'refusedSize'), 'another size is asked for')
   const own = ownCoordinator(observed, status)

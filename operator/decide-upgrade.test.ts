@@ -132,7 +132,7 @@ describe('an upgrade', () => {
     expect(world.status!.start).toBe(1)
     world.edit({ allowNonRestoredState: true })
     reaches(world, 'RUNNING', 2)
-    expect(world.status!.begin).toEqual({ parallelism: 1, allowNonRestoredState: true })
+    expect(world.status!.begin).toEqual({ parallelism: 1, goesOn: true, allowNonRestoredState: true })
     expect(world.status!.blocked).toBeUndefined()
   })
 

@@ -68,16 +68,20 @@ export class Cluster {
     | undefined
   status: StreamJobStatus | undefined
   namespaceTerminating = false
-  code: CodeFact = { kind: 'files', hash: codeHash({ 'job.ts': 'v1' }), files: { 'job.ts': 'v1' } }
+  code: CodeFact = { kind: 'files', configMap: 'code', hash: codeHash({ 'job.ts': 'v1' }), keys: ['job.ts'] }
   operatorVersion = '1.0.0'
   /** The builder of today: what it makes of a new revision. */
   builder = 'b1'
   revisions: Revision[] = []
+  /** Those that somebody has deleted: pods and workloads go by them as before. */
+  lostRevisions: Revision[] = []
   children = new Map<string, ChildFact & { begin?: StartBegin }>()
   pods: Pod[] = []
   head: Head | undefined
   savepoints: SavepointFact[] = []
   lostWorkers: Observed['lostWorkers'] = []
+  /** By uid: the API server does not let them be taken away by force. */
+  readonly refusedPods = new Map<string, string>()
   deeds: Deed[] = []
   /** Somebody has asked for a start from nothing. */
   wasAskedForStateless = false
@@ -91,6 +95,8 @@ export class Cluster {
   /** For pods of coordinators alone. */
   coordinatorHasNoNode = false
   podsCannotBeMade = false
+  /** The cache does not show them, and the API server does not answer who asks for one by its name. */
+  revisionsAreUnread = false
   savepointObjectsCannotBeMade = false
   preflightSays: 'yes' | 'no' | 'could not run' = 'yes'
   savepointsFail = false
@@ -323,7 +329,7 @@ export class Cluster {
 
   turnPod(pod: Pod): void {
     pod.looks++
-    const revision = this.revisions.find(({ name }) => name === pod.fact.revision)
+    const revision = this.revisionOf(pod)
     const set = (more: Partial<PodFact>): void => void (pod.fact = { ...pod.fact, ...more })
     if (pod.fact.phase === 'Succeeded' || pod.fact.phase === 'Failed') return
     if (revision?.image.includes('bad') === true)
@@ -393,7 +399,7 @@ export class Cluster {
   turnJob(): void {
     const pod = this.coordinatorProcess()
     if (pod === undefined || this.storageIsDown) return
-    const revision = this.revisions.find(({ name }) => name === pod.fact.revision)
+    const revision = this.revisionOf(pod)
     const crashes = revision?.spec.program.args['crash'] === true
     if (!pod.hasBegun) {
       if (this.natsIsDown) return
@@ -430,11 +436,15 @@ export class Cluster {
     if (!this.commitsAreStuck && !this.sinkIsAway) this.head!.unconfirmed = false
   }
 
+  revisionOf({ fact }: Pod): Revision | undefined {
+    return [...this.revisions, ...this.lostRevisions].find(({ name }) => name === fact.revision)
+  }
+
   /** What ready workers offer. */
   slots(): number {
     return this.readyWorkers()
       .filter(({ looks }) => looks > registeredAfterLooks)
-      .map(({ fact }) => this.revisions.find(({ name }) => name === fact.revision)?.spec.worker.slots ?? 0)
+      .map((pod) => this.revisionOf(pod)?.spec.worker.slots ?? 0)
       .reduce((sum, slots) => sum + slots, 0)
   }
 
@@ -486,6 +496,7 @@ export class Cluster {
   /** protocol.md 2. */
   begin(pod: Pod): void {
     const { head } = this
+    if (head === undefined && pod.begin.goesOn === true) return
     pod.hasBegun = true
     // Another process, which was asked for nothing yet.
     this.askedNames.clear()

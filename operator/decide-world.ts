@@ -1,7 +1,7 @@
 // A small world for tests of decide: what a user and an operator do to it. What goes on in it by itself is in decide-world-cluster.ts.
 
 import { invariant } from '../runtime/base/errors.ts'
-import type { Action, ChildFact, Decision, EffectiveSpec, Observed, SavepointFact } from './contract.ts'
+import type { Action, ChildFact, Decision, EffectiveSpec, Observed, Revision, SavepointFact } from './contract.ts'
 import { START_IN_RENDERING } from './contract.ts'
 import { decide } from './decide.ts'
 import { Cluster, childKeys, uid, workerKey } from './decide-world-cluster.ts'
@@ -9,6 +9,7 @@ import type { Spec } from './decide-world-cluster.ts'
 import { codeHash } from './revision.ts'
 import { timeText } from './status-time.ts'
 import { validate } from './validate.ts'
+import type { StateTraces } from './validate.ts'
 
 export { restorePointOf } from './decide-world-head.ts'
 export { awayText } from './decide-world-cluster.ts'
@@ -32,8 +33,7 @@ export class World extends Cluster {
   }
 
   editCode(text: string): void {
-    const files = { 'job.ts': text }
-    this.code = { kind: 'files', hash: codeHash(files), files }
+    this.code = { kind: 'files', configMap: 'code', hash: codeHash({ 'job.ts': text }), keys: ['job.ts'] }
   }
 
   delete(): void {
@@ -74,7 +74,7 @@ export class World extends Cluster {
 
   observe(): Observed {
     const job = this.job!
-    const running = this.revisions.find(({ name }) => name === this.status?.revision)?.spec
+    const running = this.revisionNamed(this.status?.revision)?.spec
     return {
       nowMs: this.nowMs,
       job: {
@@ -91,24 +91,47 @@ export class World extends Cluster {
       spec: this.validated(running),
       code: { known: true, value: this.code },
       status: this.status,
-      revisions: this.revisions,
+      revisions: this.revisionsAreUnread ? [] : this.revisions,
+      unseen: this.unseen(),
       children: Object.fromEntries(this.children),
       pods: this.pods.map(({ fact }) => fact),
       lostWorkers: this.lostWorkers,
       coordinator: this.coordinatorFact(),
       refusedAct: undefined,
+      refusedPods: this.refusedPods,
       savepoints: this.savepoints,
       operatorVersion: this.operatorVersion,
     }
   }
 
+  unseen(): Observed['unseen'] {
+    return [...new Set([this.status?.revision, this.status?.stableRevision])]
+      .filter((name) => name !== undefined && this.revisionNamed(name) === undefined)
+      .map((name) => ({ name: name!, ...(this.revisionsAreUnread && { unread: 'no answer' }) }))
+  }
+
+  /** That the operator sees. */
+  revisionNamed(name: string | undefined): Revision | undefined {
+    return this.revisionsAreUnread ? undefined : this.revisions.find((revision) => revision.name === name)
+  }
+
+  loseRevision(name: string | undefined): void {
+    this.lostRevisions.push(...this.revisions.filter((revision) => revision.name === name))
+    this.revisions = this.revisions.filter((revision) => revision.name !== name)
+    this.version++
+  }
+
   /** Remembered: most moments change no spec. */
   validated(running: EffectiveSpec | undefined): Observed['spec'] {
-    const key = `${this.job!.generation}/${this.status?.revision}`
+    const begun = this.status !== undefined && this.status.start > 0
+    const traces = begun && running === undefined ? this.traces : undefined
+    const key = `${this.job!.generation}/${this.status?.revision}/${traces?.checkpoints}`
     if (this.lastValidated?.key !== key)
-      this.lastValidated = { key, read: validate({ document: this.document(), defaults: chart, running }) }
+      this.lastValidated = { key, read: validate({ document: this.document(), defaults: chart, running, traces }) }
     return this.lastValidated.read
   }
+  /** What is left of where the state is, without the revision. */
+  traces: StateTraces = { checkpoints: chart.storage.checkpoints, maxParallelism: undefined }
   lastValidated: { readonly key: string; readonly read: Observed['spec'] } | undefined
 
   document() {

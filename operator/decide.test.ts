@@ -320,6 +320,27 @@ describe('a running job', () => {
     expect(forced()).toEqual([{ type: 'delete', of: pod.fact, force: true }])
   })
 
+  it.each<[string, (world: World) => void]>([
+    ['an upgrade', (world) => world.edit({ logLevel: 'debug' })],
+    ['a suspension', (world) => world.edit({ state: 'suspended' })],
+    ['a deletion', (world) => world.delete()],
+  ])('goes on with %s beside a pod that may not be taken away by force, and says so', (_, change) => {
+    const world = running({ parallelism: 2 })
+    const [stuck, next] = world.pods.filter(({ fact }) => fact.component === 'worker')
+    const deletingSince = new Date(world.nowMs).toISOString()
+    for (const pod of [stuck!, next!])
+      pod.fact = { ...pod.fact, nodeLost: true, nodeSilent: true, deletingSince, graceSeconds: 30 }
+    world.refusedPods.set(stuck!.fact.uid, '403 Forbidden: no force')
+    // That the one is refused says nothing of the other.
+    expect(world.decide()).toMatchObject({ kind: 'act', actions: [{ type: 'delete', of: next!.fact, force: true }] })
+    change(world)
+    world.run(() => world.status!.transition?.step === 'closed' && world.head!.end !== 'none')
+    expect(condition(world, 'Degraded')).toMatchObject({ status: 'True', reason: 'ActRefused' })
+    expect(condition(world, 'Degraded').message).toContain(`${stuck!.fact.name}, which its node does not end`)
+    world.refusedPods.clear()
+    expect(world.decide()).toMatchObject({ kind: 'act', actions: [{ type: 'delete', of: stuck!.fact, force: true }] })
+  })
+
   it('by a spec that is not valid any more goes on by the last that was, and takes the next good one', () => {
     const world = running({ parallelism: 2 })
     world.edit({ parallelism: 0 })

@@ -35,6 +35,8 @@ export function decide(observed: Observed): Decision {
       ? beginRecovery(observed, first)
       : record(observed, first, 'the job was not seen before')
   }
+  const unread = observed.unseen.find((each) => each.unread !== undefined)
+  if (unread !== undefined) return shown(observed, wait(`whether revision ${unread.name} is there is not known`, 5_000))
   const revision = ownRevision(observed, status)
   const isForeignRuntime = revision !== undefined && !isSupported(operatorVersion, revision.operatorVersion)
   return shown(observed, isForeignRuntime ? wait('its runtime is of another version') : decideLife(observed, status))
@@ -55,8 +57,13 @@ function decideLife(observed: Observed, status: StreamJobStatus): Decision {
     return act('deletion has HEAD to close, and the finalizer is gone', { type: 'addFinalizer' })
   if (coordinator.known && status.start > 0 && coordinator.value.start > status.start)
     return caughtUp(observed, status, coordinator.value)
+  if (status.start > 0 && validSpec(observed, status) === undefined)
+    return wait('the spec is not valid, and the revision with the last one that was is gone', 5_000)
   const { transition } = status
   if (transition === undefined) return decideSettled(observed, status)
+  // How many workers a size needs is said by the revision.
+  if (transition.kind === 'rescale' && ownRevision(observed, status) === undefined)
+    return editedOf(observed, status) ?? wait('the revision that is rescaled is gone', 5_000)
   switch (transition.step) {
     case 'recovering':
       return decideRecovering(observed, status)

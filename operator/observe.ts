@@ -34,6 +34,8 @@ import type { KubernetesObject, OwnerJob } from './resources/objects.ts'
 import { coordinatorHost, ports } from './resources/process-config.ts'
 import { originByPath, originOfJob } from './resources/savepoint-origin.ts'
 import { savepointFact } from './savepoint-facts.ts'
+import { stateTraces } from './state-traces.ts'
+import type { UnseenRevisions } from './unseen-revisions.ts'
 import { validate } from './validate.ts'
 import type { SpecDefaults } from './validate.ts'
 
@@ -46,6 +48,7 @@ export interface ObserverOptions {
   readonly sources: PodSources
   readonly foreign: ForeignObjects
   readonly namespaces: Namespaces
+  readonly unseen: UnseenRevisions
   readonly defaults: SpecDefaults
   readonly operatorVersion: string
   /** Tokens, certificates and credentials are all there, and none is about to end. */
@@ -82,17 +85,19 @@ export class Observer {
     if (object === undefined) return undefined
     const { metadata } = object
     const owner: OwnerJob = { namespace, name, uid: metadata.uid! }
-    const own = caches.ofOwner(owner.uid)
+    const own = caches.ofOwner(owner)
     const status = statusOf(object)
-    const revisions = revisionsOf(own, owner)
+    const { revisions, unseen } = await this.#revisions(owner, own, status)
     const running = runningRevision(revisions, status)
+    const begun = status !== undefined && status.start > 0 ? status : undefined
     const spec = validate({
       document: object,
       defaults,
-      running: status !== undefined && status.start > 0 ? running?.spec : undefined,
+      running: begun && running?.spec,
+      traces: begun && running === undefined ? stateTraces({ job: owner, status: begun, objects: own }) : undefined,
     })
     // Pods of workloads are owned by these: the label, which is in the workload's selector, says whose they are.
-    const pods = own.filter((child) => child.kind === 'Pod' && child.metadata.namespace === namespace)
+    const pods = own.filter(({ kind }) => kind === 'Pod')
     const secret = own.find((child) => isAccess(child) && isOwnedBy(child as KubernetesObject, owner))
     const access = readAccess(secret?.['data'] as Readonly<Record<string, string>> | undefined)
     const podFacts = await Promise.all(pods.map((pod) => this.#pod(pod)))
@@ -125,9 +130,10 @@ export class Observer {
       code,
       status,
       revisions,
+      unseen,
       children: { ...strangers, ...children },
       pods: podFacts,
-      lostWorkers: caches.lostWorkers(owner.uid),
+      lostWorkers: caches.lostWorkers(owner),
       coordinator: answer,
       savepoints: caches.savepointsOf(namespace, name).map(savepointFact),
       operatorVersion,
@@ -142,7 +148,7 @@ export class Observer {
     if (object === undefined) return undefined
     const savepoint = savepointFact(object)
     const own = caches
-      .ofOwner(savepoint.uid)
+      .ofOwner(savepoint)
       .find((child) => child.kind === 'Pod' && child.metadata.labels?.[savepointLabel] === savepoint.uid)
     const owner = caches.get(types.streamJob, namespace, jobNameOf(object))
     const jobStatus = owner && statusOf(owner)
@@ -157,6 +163,23 @@ export class Observer {
       pod: own === undefined ? undefined : await this.#pod(own),
     }
     return { observed, object }
+  }
+
+  /** Those that status names are asked for by name where the caches do not show them. */
+  async #revisions(
+    owner: OwnerJob,
+    own: readonly KubeObject[],
+    status: StreamJobStatus | undefined,
+  ): Promise<Pick<Observed, 'revisions' | 'unseen'>> {
+    const seen = revisionsOf(own, owner)
+    const named = new Set([status?.revision, status?.stableRevision])
+    for (const { name } of seen) named.delete(name)
+    const asked = [...named].filter((name) => name !== undefined)
+    const answers = await Promise.all(asked.map((name) => this.#options.unseen.read(owner, name)))
+    return {
+      revisions: [...seen, ...answers.flatMap((answer) => (answer.kind === 'there' ? [answer.revision] : []))],
+      unseen: answers.flatMap((answer) => (answer.kind === 'unseen' ? [answer.fact] : [])),
+    }
   }
 
   async #pod(object: KubeObject): Promise<PodFact> {
@@ -197,7 +220,7 @@ export class Observer {
     const { defaults, caches } = this.#options
     if (job === undefined) return originByPath(path, { namespace, defaults, ofJob: undefined })
     const owner: OwnerJob = { namespace, name: job.metadata.name, uid: job.metadata.uid! }
-    const running = runningRevision(revisionsOf(caches.ofOwner(owner.uid), owner), statusOf(job))
+    const running = runningRevision(revisionsOf(caches.ofOwner(owner), owner), statusOf(job))
     return originByPath(path, { namespace, defaults, ofJob: originOfJob(owner, running) })
   }
 }

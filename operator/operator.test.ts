@@ -4,11 +4,13 @@ import { MemoryApi } from './harness/memory-api.ts'
 import { fastClock, OperatorWorld, testConfig } from './harness/operator-world.ts'
 import { operatorScenarios, upgradeCutAfter } from './harness/scenarios.ts'
 import { KubeError } from './kubernetes/contract.ts'
-import type { KubeClient } from './kubernetes/contract.ts'
+import type { KubeClient, ResourceType } from './kubernetes/contract.ts'
 import { types } from './kubernetes/types.ts'
 import { secretObject } from './nats-access.ts'
 import { newNatsKeys } from './nats-credentials.ts'
-import { revisionName } from './revision.ts'
+import { componentLabel } from './resources/labels.ts'
+import { codeName } from './resources/names.ts'
+import { codeHash, revisionName } from './revision.ts'
 
 const worlds: OperatorWorld[] = []
 afterEach(async () => {
@@ -57,6 +59,27 @@ function holdingClient(inner: KubeClient) {
       gate.resolve()
     },
   }
+}
+
+/** Whose list and watch show no ControllerRevision; who asks for one by its name is not answered at first. */
+function blindClient(inner: KubeClient) {
+  const isHidden = ({ kind }: ResourceType): boolean => kind === 'ControllerRevision'
+  let asked = 0
+  let answers = false
+  const client: KubeClient = {
+    ...inner,
+    get: async (type, at, options) => {
+      if (isHidden(type)) asked++
+      if (isHidden(type) && !answers) throw new KubeError(503, 'ServiceUnavailable', 'try again')
+      return inner.get(type, at, options)
+    },
+    list: async (type, options) => {
+      const listed = await inner.list(type, options)
+      return isHidden(type) ? { ...listed, items: [] } : listed
+    },
+    watch: (type, options, onEvent) => inner.watch(type, options, isHidden(type) ? () => undefined : onEvent),
+  }
+  return { client, asked: () => asked, answer: () => void (answers = true) }
 }
 
 describe('the operator in a world in memory', () => {
@@ -143,6 +166,52 @@ describe('the operator in a world in memory', () => {
     },
   )
 
+  it('asks for a revision that its caches do not show, and changes nothing until it is told', async () => {
+    const { api, world } = newWorld()
+    const first = await world.operate('first', { client: api.client() })
+    await world.createJob('job', { upgradeMode: 'stateless' })
+    await world.until('it runs', () => world.isSettled('job'))
+    await first.stop()
+    const blind = blindClient(api.client())
+    await world.operate('second', { client: blind.client })
+    await world.edit('job', { program: { args: { rows: 7 } } })
+    await world.until('it says so', async () =>
+      (await world.condition('job', 'Stalled')).startsWith('True RevisionUnknown'),
+    )
+    await world.during(300)
+    expect(blind.asked()).toBeGreaterThan(0)
+    // 20 s have passed in there, with many a look.
+    expect(blind.asked()).toBeLessThan(15)
+    expect((await world.status('job'))!.start).toBe(1)
+    blind.answer()
+    await world.until('it is upgraded', async () => (await world.status('job'))!.start === 2)
+  })
+
+  it("leaves a job whose revision was deleted where its state is, though the chart's storage is another now", async () => {
+    const { api, world } = newWorld()
+    const first = await world.operate('first', { client: api.client() })
+    await world.createJob('job')
+    await world.until('it runs', () => world.isSettled('job'))
+    await first.stop()
+    for (const { metadata } of api.all(types.controllerRevision)) {
+      const at = { namespace: 'n', name: metadata.name }
+      await world.options.client.delete(types.controllerRevision, at, { precondition: { uid: metadata.uid! } })
+    }
+    const storage = { checkpoints: 's3://another/jobs', s3: { credentialsSecret: 's3' } }
+    const defaults = { ...testConfig.defaults, storage }
+    await world.operate('second', { client: api.client(), config: { ...testConfig, defaults } })
+    await world.edit('job', { restartNonce: 1 })
+    const stalled = (): Promise<string> => world.condition('job', 'Stalled')
+    await world.until('it says so', async () => (await stalled()).startsWith('True InvalidSpec'))
+    expect(await stalled()).toContain('changes from s3://bucket/jobs to s3://another/jobs')
+    expect((await world.status('job'))!.start).toBe(1)
+    await world.edit('job', { storage: { checkpoints: 's3://bucket/jobs', s3: { credentialsSecret: 's3' } } })
+    await world.until(
+      'it has restarted',
+      async () => (await world.isSettled('job')) && (await world.status('job'))!.start === 2,
+    )
+  })
+
   it('proves before an act that what it decided on is still so (O17)', async () => {
     const { api, world } = newWorld()
     await world.operate('first', { client: api.client() })
@@ -159,6 +228,42 @@ describe('the operator in a world in memory', () => {
     const writes = api.writes.slice(before.writes).map(({ verb, kind }) => `${verb} ${kind}`)
     expect(writes.slice(0, 3)).toEqual(['delete Service', 'status StreamJob', 'apply Service'])
     expect((await world.job('job'))!.metadata.resourceVersion).toBe(before.version)
+  })
+
+  it('stores the code that it has decided on, or decides again: it is edited in between', async () => {
+    const { api, world } = newWorld()
+    const inner = api.client()
+    const at = { namespace: 'n', name: 'code' }
+    const edit = (text: string) => world.options.client.patch(types.configMap, at, { data: { 'job.ts': text } })
+    let reads = 0
+    const copies: unknown[] = []
+    await world.operate('first', {
+      client: {
+        ...inner,
+        apply: (type, object, options) => {
+          const { name } = object.metadata
+          if (type === types.configMap && name.includes('-code-')) copies.push([name, object['data']])
+          return inner.apply(type, object, options)
+        },
+        get: async (type, place, options) => {
+          // The first is for the look, the second for the copy.
+          if (type === types.configMap && place.name === 'code' && ++reads === 2) await edit('second')
+          return inner.get(type, place, options)
+        },
+      },
+    })
+    await world.options.client.create(types.configMap, {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: at,
+      data: { 'job.ts': 'first' },
+    })
+    const uid = await world.createJob('job', { program: { module: { configMap: { name: 'code', key: 'job.ts' } } } })
+    await world.until('it runs', () => world.isSettled('job'))
+    const second = { 'job.ts': 'second' }
+    expect(copies).toEqual([
+      [codeName({ name: 'job', uid }, codeHash(second)), expect.objectContaining(second) as unknown],
+    ])
   })
 
   it('hears of what happened while its watches were gone (O3)', async () => {
@@ -226,6 +331,45 @@ describe('the operator in a world in memory', () => {
     await world.until('it runs', () => world.isSettled('job'))
     await world.until('nothing is refused', async () => (await degraded()).startsWith('False'))
     expect(api.all(types.event).filter((event) => event['reason'] === 'ActionRefused').length).toBeGreaterThan(0)
+  })
+
+  it('goes on beside a pod that the API server does not let it take away by force, and tries that again', async () => {
+    const { api, world, clock } = newWorld()
+    let isForbidden = true
+    const forcedMs: number[] = []
+    const inner = api.client()
+    const client: KubeClient = {
+      ...inner,
+      delete: async (type, at, options) => {
+        if (options.gracePeriodSeconds === 0) forcedMs.push(clock.nowMs())
+        if (isForbidden && options.gracePeriodSeconds === 0) throw new KubeError(403, 'Forbidden', 'by a policy')
+        return inner.delete(type, at, options)
+      },
+    }
+    await world.operate('first', { client })
+    await world.createJob('job')
+    await world.until('it runs', () => world.isSettled('job'))
+    const worker = api.all(types.pod).find(({ metadata }) => metadata.labels?.[componentLabel] === 'worker')!
+    const at = { namespace: 'n', name: worker.metadata.name }
+    world.ignores = ({ metadata }) => metadata.uid === worker.metadata.uid
+    const { uid } = worker.metadata
+    await world.options.client.delete(types.pod, at, { precondition: { uid: uid! }, gracePeriodSeconds: 1 })
+    await world.until('it is told', async () =>
+      (await world.condition('job', 'Degraded')).startsWith('True ActRefused'),
+    )
+    await world.edit('job', { program: { args: { rows: 7 } } })
+    await world.until(
+      'HEAD is closed all the same',
+      async () => (await world.status('job'))!.transition?.step === 'closed',
+    )
+    await world.until('it is tried again', () => forcedMs.length > 3)
+    for (const [index, atMs] of forcedMs.slice(1).entries())
+      expect(atMs - forcedMs[index]!).toBeGreaterThanOrEqual(10_000)
+    isForbidden = false
+    await world.until(
+      'it is upgraded',
+      async () => (await world.isSettled('job')) && (await world.status('job'))!.start === 2,
+    )
   })
 
   it.each([

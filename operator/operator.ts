@@ -26,6 +26,7 @@ import { Observer, revisionsOf, runningRevision, statusOf } from './observe.ts'
 import { PodOutputs } from './pod-outputs.ts'
 import { PodSources } from './pod-sources.ts'
 import type { OperatorConfig } from './resources/operator-config.ts'
+import { UnseenRevisions } from './unseen-revisions.ts'
 import { validate } from './validate.ts'
 import type { SpecDefaults } from './validate.ts'
 import { webhookCertificate } from './webhook/certificate.ts'
@@ -126,6 +127,7 @@ export class Operator {
     const context: ActContext = {
       client,
       caches: this.#caches,
+      code,
       writer,
       foreign,
       access,
@@ -143,6 +145,7 @@ export class Operator {
       sources: new PodSources(client, this.#caches, clock),
       foreign,
       namespaces: new Namespaces(client, clock),
+      unseen: new UnseenRevisions(client, clock),
       defaults: this.#defaults,
       operatorVersion: version,
       isAccessComplete: (secret, job, revision) => access.isComplete(secret, job, revision?.spec),
@@ -217,7 +220,8 @@ export class Operator {
     if (job === undefined || uid === undefined) return undefined
     const status = statusOf(job)
     if (status === undefined || status.start === 0) return undefined
-    const revisions = revisionsOf(this.#caches.ofOwner(uid), { namespace, name, uid })
+    const owner = { namespace, name, uid }
+    const revisions = revisionsOf(this.#caches.ofOwner(owner), owner)
     return runningRevision(revisions, status)?.spec
   }
 

@@ -5,6 +5,7 @@ import { KubeError } from './kubernetes/contract.ts'
 import type { KubeClient, KubeObject } from './kubernetes/contract.ts'
 import { hasEnded, terminatedOf } from './pod-facts.ts'
 import { purposeLabel } from './resources/labels.ts'
+import { shortContainer } from './resources/origin-template.ts'
 
 /** One line is the answer, and holds all reasons of a preflight; what the process logs may follow it. */
 const lines = 50
@@ -40,7 +41,7 @@ export class PodOutputs {
     try {
       const { namespace, name } = pod.metadata
       const at = { ...(namespace !== undefined && { namespace }), name }
-      const log = await this.#client.logs(at, { container: 'command', lines, limitBytes: logBytesMax })
+      const log = await this.#client.logs(at, { container: shortContainer, lines, limitBytes: logBytesMax })
       const output = answerOf(log) ?? log
       this.#held.set(uid, { output, sinceMs })
       return output

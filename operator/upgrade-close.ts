@@ -13,7 +13,7 @@ import type {
 } from './contract.ts'
 import { stuckPods, takeDown } from './decide-children.ts'
 import { desiredOf, isBlocked, stableToGoBackTo } from './decide-desired.ts'
-import { ownCoordinator, podsOf, revisionNamed, shortPod, workload } from './decide-facts.ts'
+import { ownCoordinator, podsOf, revisionNamed, shortPod, wasStored, workload } from './decide-facts.ts'
 import { adminAnswer } from './decide-outputs.ts'
 import { askedRestore } from './decide-restore-from.ts'
 import type { HeadEndKind } from './decide-outputs.ts'
@@ -22,7 +22,7 @@ import { endTransition, pointAt, toNextAttempt, toNextAttemptNow, toStep, withou
 import { timeMs, timeText } from './status-time.ts'
 import { closeChoice, lostState } from './upgrade.ts'
 import { storing } from './upgrade-prepare.ts'
-import { startOf } from './upgrade-start.ts'
+import { hasHead, startOf } from './upgrade-start.ts'
 
 export function decideClosing(observed: Observed, status: StreamJobStatus): Decision {
   const edited = retargeted(observed, status)
@@ -96,7 +96,7 @@ const podRetryMs = 10_000
 
 function closeByPod(observed: Observed, status: StreamJobStatus): Decision {
   const transition = status.transition!
-  const { request, mode } = transition
+  const { request, mode, restoreFrom } = transition
   const pod = shortPod(observed, 'admin-close', request)
   if (pod === undefined) {
     const revision = adminRevision(observed, status)
@@ -116,6 +116,10 @@ function closeByPod(observed: Observed, status: StreamJobStatus): Decision {
     case 'running':
       return wait('a pod closes HEAD', 1_000)
     case 'none':
+      if (hasHead(status) && mode !== 'stateless' && restoreFrom === undefined) {
+        const why = `the job has completed ${status.restorePoint?.path ?? status.lastCheckpoint?.path}, and there is no HEAD where its state should be`
+        return record(observed, toNextAttempt(observed, status, why), 'HEAD is not there')
+      }
       return closedBy(observed, status, { point: { kind: 'empty', start: 0, unconfirmed: false }, end: 'none' })
     case 'head':
       return answer.head.end === 'none'
@@ -195,6 +199,7 @@ export function decideClosed(observed: Observed, status: StreamJobStatus): Decis
   if (completed && from !== undefined && from !== status.stableRevision) return stableAfterAll(observed, status, from)
   if (to !== undefined && revisionNamed(observed, to) === undefined) {
     const desired = desiredOf(observed)
+    if (wasStored(status, to)) return wait(`revision ${to} is gone`, 5_000)
     if (desired.kind !== 'known') return wait(desired.message, 5_000)
     return act('the revision is not stored yet', ...storing(observed, desired, to))
   }
@@ -248,8 +253,8 @@ function committed(observed: Observed, status: StreamJobStatus): Decision | unde
   const { from, to, request, stepAt, restoreFrom, mode } = status.transition!
   const point = status.restorePoint!
   const writer = revisionNamed(observed, from) ?? revisionNamed(observed, status.revision)
-  if (!point.unconfirmed || writer === undefined) return undefined
-  if (writer.name === to && restoreFrom === undefined && mode !== 'stateless') return undefined
+  if (!point.unconfirmed) return undefined
+  if (writer !== undefined && writer.name === to && restoreFrom === undefined && mode !== 'stateless') return undefined
   if (to === undefined && observed.nowMs - timeMs(stepAt) > suspendedCommitMs) return undefined
   const settled = (): Decision =>
     record(observed, { ...status, restorePoint: { ...point, unconfirmed: false } }, 'what was permitted is committed')
@@ -257,25 +262,45 @@ function committed(observed: Observed, status: StreamJobStatus): Decision | unde
   if (own?.restorePoint.unconfirmed === false) return settled()
   if (own !== undefined && observed.nowMs - timeMs(stepAt) < commitMs)
     return wait('the coordinator commits what was permitted', 500)
-  const pod = shortPod(observed, 'admin-commit', request)
+  // Other code may mean other transactions: once the writer is gone HEAD is read until somebody has committed them.
+  const { why, revision, purpose, words } =
+    writer === undefined
+      ? ({
+          why: 'whether what was permitted is committed is read by a pod',
+          revision: adminRevision(observed, status),
+          purpose: 'admin-restore-point',
+          words: ['restore-point'],
+        } as const)
+      : ({
+          why: 'what was permitted is committed by a pod',
+          revision: writer.name,
+          purpose: 'admin-commit',
+          words: ['commit', '--yes'],
+        } as const)
+  if (revision === undefined) return wait('no revision is stored that could read HEAD', 5_000)
+  const pod = shortPod(observed, purpose, request)
   if (pod === undefined)
-    return act('what was permitted is committed by a pod', {
+    return act(why, {
       type: 'runPod',
-      pod: 'admin-commit',
+      pod: purpose,
       request,
-      revision: writer.name,
+      revision,
       start: Math.max(1, status.start),
       begin: status.begin ?? { parallelism: Math.max(1, status.parallelism) },
-      arguments: ['admin', 'commit', '--yes', '--output', 'json'],
+      arguments: ['admin', ...words, '--output', 'json'],
     })
   const answer = adminAnswer(pod, observed.nowMs)
-  if (answer.kind === 'running') return wait('a pod commits what was permitted', 1_000)
+  if (answer.kind === 'running') return wait(why, 1_000)
   if (answer.kind === 'head' && !answer.head.restorePoint.unconfirmed) return settled()
   return notCommitted(
     observed,
     status,
     pod,
-    answer.kind === 'failed' ? answer.why : 'HEAD does not show them as committed',
+    answer.kind === 'failed'
+      ? answer.why
+      : writer === undefined
+        ? `ControllerRevision ${from ?? status.revision}, whose code wrote them, was deleted; commit them with that code by millrace admin commit`
+        : 'HEAD does not show them as committed',
   )
 }
 

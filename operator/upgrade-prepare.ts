@@ -4,7 +4,7 @@ import type { Action, Decision, Observed, Revision, StreamJobStatus } from './co
 import { FINALIZER } from './contract.ts'
 import { desiredOf, isBlocked, revisionToStore } from './decide-desired.ts'
 import type { Desired } from './decide-desired.ts'
-import { revisionNamed, shortPod } from './decide-facts.ts'
+import { revisionNamed, shortPod, wasStored } from './decide-facts.ts'
 import { preflightAnswer, preflightMs } from './decide-outputs.ts'
 import { act, normal, record, wait, warning } from './decide-answers.ts'
 import { askedRestore } from './decide-restore-from.ts'
@@ -44,16 +44,17 @@ function isOtherRestore(observed: Observed, status: StreamJobStatus, desired: De
 }
 
 function store(observed: Observed, status: StreamJobStatus, desired: Desired): Decision {
+  const name = status.transition!.to!
+  if (wasStored(status, name)) return givenUp(observed, status, 'the revision was deleted')
   if (desired.kind !== 'known')
     return desired.kind === 'unknown'
       ? wait(desired.message, 5_000)
       : givenUp(observed, status, 'the spec became one that cannot be run')
-  return act('the revision is not stored yet', ...storing(observed, desired, status.transition!.to!))
+  return act('the revision is not stored yet', ...storing(observed, desired, name))
 }
 
 export function storing(observed: Observed, desired: Desired & { readonly kind: 'known' }, name: string): Action[] {
-  const revision = revisionToStore(observed, desired, name)
-  return [{ type: 'storeRevision', revision, files: desired.files }]
+  return [{ type: 'storeRevision', revision: revisionToStore(observed, desired, name) }]
 }
 
 /** Nothing was touched yet: as if it had not begun. */

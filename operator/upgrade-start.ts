@@ -47,13 +47,21 @@ export function beginOf(observed: Observed, status: StreamJobStatus): StartBegin
   const { to, kind } = status.transition!
   const spec = validSpec(observed, status)!
   const isRollback = kind === 'rollback'
+  const place = isRollback ? rollbackBegin(status) : chosenBegin(observed, status)
+  const isAtHead = place.from === undefined && place.empty !== true
   return {
     parallelism: isRollback
       ? (status.rollbackParallelism ?? revisionNamed(observed, to)!.parallelism)
       : spec.parallelism,
-    ...(isRollback ? rollbackBegin(status) : chosenBegin(observed, status)),
+    ...place,
+    ...(isAtHead && hasHead(status) && { goesOn: true }),
     ...(spec.allowNonRestoredState && { allowNonRestoredState: true }),
   }
+}
+
+/** HEAD was seen, with something completed. Where it is then not to be found the state is elsewhere, or lost. */
+export function hasHead({ restorePoint, lastCheckpoint }: StreamJobStatus): boolean {
+  return restorePoint?.path !== undefined || lastCheckpoint !== undefined
 }
 
 /** Where an unstable start is taken back to: of several in a row, to before the first. */

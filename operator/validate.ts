@@ -27,11 +27,20 @@ export interface ToValidate {
   /** The object as the API server has it. */
   readonly document: unknown
   readonly defaults: SpecDefaults
-  /** What runs, or what the next start would go on from; undefined: the job has not begun. */
+  /** What runs, or what the next start would go on from; undefined: the job has not begun, or that is not known. */
   readonly running: EffectiveSpec | undefined
+  /** Of a job that has begun by a revision which is not there. */
+  readonly traces?: StateTraces | undefined
 }
 
-export function validate({ document, defaults, running }: ToValidate): Observed['spec'] {
+/** What the starts of a job have left of where its state is. */
+export interface StateTraces {
+  /** As `spec.storage.checkpoints` said it. undefined: nothing tells. */
+  readonly checkpoints: string | undefined
+  readonly maxParallelism: number | undefined
+}
+
+export function validate({ document, defaults, running, traces }: ToValidate): Observed['spec'] {
   const later = laterFieldsOf(document)
   const notYet = later.map(({ path, instead }) => `${pathText(path)} is not there yet; ${instead}.`)
   const read = readDocument(streamJob, document)
@@ -58,6 +67,7 @@ export function validate({ document, defaults, running }: ToValidate): Observed[
       return tooMuch.length > 0 ? tooMuch : podTemplateProblems(path, template)
     }),
     ...(running === undefined ? [] : changeProblems(spec, running)),
+    ...(traces === undefined ? [] : traceProblems({ own, spec, traces })),
   ]
   if (problems.length > 0 || image === undefined) return { fits: false, problems }
   return { fits: true, spec, image, hash: specHash(own) }
@@ -202,8 +212,28 @@ function resourceProblems({ worker, coordinator }: EffectiveSpec): string[] {
 /** Found out when pods are made, after the running ones were taken down. */
 const containerResource = /^(cpu|memory|ephemeral-storage|hugepages-[0-9A-Za-z.]+|[a-z0-9.-]+\/[A-Za-z0-9._-]+)$/
 
+/** The chart's storage of now may be another than that of then: it is taken only where something tells that it is not. */
+function traceProblems({
+  own,
+  spec,
+  traces: { checkpoints, maxParallelism },
+}: {
+  readonly own: EffectiveSpec
+  readonly spec: EffectiveSpec
+  readonly traces: StateTraces
+}): string[] {
+  if (checkpoints === undefined && own.storage?.checkpoints === undefined)
+    return [
+      "spec.storage.checkpoints is missing, and nothing tells where the job's state is: the ControllerRevision that it ran by is not there. Say where the state is, as the chart's default may have changed.",
+    ]
+  return changeProblems(spec, {
+    ...(checkpoints !== undefined && { storage: { checkpoints } }),
+    ...(maxParallelism !== undefined && { maxParallelism }),
+  })
+}
+
 /** What the state that is there does not allow. */
-function changeProblems(spec: EffectiveSpec, running: EffectiveSpec): string[] {
+function changeProblems(spec: EffectiveSpec, running: Pick<EffectiveSpec, 'storage' | 'maxParallelism'>): string[] {
   const problems: string[] = []
   const [before, after] = [running.storage?.checkpoints, spec.storage?.checkpoints]
   if (before !== undefined && after !== undefined && withoutSlash(before) !== withoutSlash(after))

@@ -93,7 +93,8 @@ export class MemoryApi {
       },
       list: async (type, options) => {
         await Promise.resolve()
-        return { items: this.#selected(type, options), resourceVersion: this.version }
+        const { keep = (object) => object } = options
+        return { items: this.#selected(type, options).map(keep), resourceVersion: this.version }
       },
       watch: (type, options, onEvent) => this.#watch(type, options, onEvent),
       create: (type, object) => write(entryOf('create', type, object.metadata.name), () => this.#create(type, object)),

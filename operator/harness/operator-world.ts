@@ -74,8 +74,14 @@ export class OperatorWorld {
   }
 
   /** Resolves when it is started; leading may come later. */
-  async operate(name: string, { client }: { readonly client: KubeClient }): Promise<Operator> {
-    const { clock, namespace, config = testConfig } = this.options
+  async operate(
+    name: string,
+    {
+      client,
+      config = this.options.config ?? testConfig,
+    }: { readonly client: KubeClient; readonly config?: OperatorConfig },
+  ): Promise<Operator> {
+    const { clock, namespace } = this.options
     const operator = new Operator({
       client,
       dial: this.coordinators.dial,

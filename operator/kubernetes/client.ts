@@ -53,7 +53,11 @@ export interface ClientOptions {
   readonly fieldManager: string
 }
 
-const pageSize = 500
+/** Objects of the first page of a list; those after it are as large as their bytes allow. */
+const pageSizeFirst = 20
+const pageSizeMax = 500
+/** An object may have 1.5 MiB, and a page is held twice while it is read. */
+const pageBytes = 4 * 1024 * 1024
 /** Beyond the server's own end of a watch. */
 const watchSlackMs = 15_000
 const json = 'application/json'
@@ -80,18 +84,21 @@ export class ApiClient implements KubeClient {
   }
 
   async list(type: ResourceType, options: ListOptions): Promise<Listed> {
+    const { namespace, labelSelector, metadataOnly, keep = (object) => object } = options
     const items: KubeObject[] = []
+    let limit = pageSizeFirst
     let token: string | undefined
     for (;;) {
-      const query = { limit: String(pageSize), labelSelector: options.labelSelector, continue: token }
-      const page = await this.#send<ListAnswer>({
+      const { body } = await this.#succeed({
         method: 'GET',
-        path: pathOf(type, options.namespace, undefined, query),
-        accept: options.metadataOnly === true ? `${metadataList},${json}` : json,
+        path: pathOf(type, namespace, undefined, { limit: String(limit), labelSelector, continue: token }),
+        accept: metadataOnly === true ? `${metadataList},${json}` : json,
       })
-      for (const item of page.items ?? []) items.push({ ...item, apiVersion: type.apiVersion, kind: type.kind })
-      token = page.metadata.continue
-      if (token === undefined || token === '') return { items, resourceVersion: page.metadata.resourceVersion ?? '' }
+      const { metadata, items: page = [] } = JSON.parse(body) as ListAnswer
+      for (const item of page) items.push(keep({ ...item, apiVersion: type.apiVersion, kind: type.kind }))
+      token = metadata.continue
+      if (token === undefined || token === '') return { items, resourceVersion: metadata.resourceVersion ?? '' }
+      limit = Math.max(1, Math.min(pageSizeMax, Math.floor((page.length * pageBytes) / body.length)))
     }
   }
 
@@ -211,9 +218,13 @@ export class ApiClient implements KubeClient {
   }
 
   async #send<T>(request: ApiRequest): Promise<T> {
+    return JSON.parse((await this.#succeed(request)).body) as T
+  }
+
+  async #succeed(request: ApiRequest): Promise<ApiResponse> {
     const answer = await this.#connection.send({ accept: json, ...request })
     if (answer.status < 200 || answer.status > 299) throw failureOf(answer)
-    return JSON.parse(answer.body) as T
+    return answer
   }
 }
 

@@ -50,6 +50,8 @@ export interface ListOptions {
   readonly labelSelector?: string | undefined
   /** Metadata only: what a cache of other people's objects needs. */
   readonly metadataOnly?: boolean | undefined
+  /** What is kept of each object, page by page: what nobody reads is never held all at once. Default: all. */
+  readonly keep?: ((object: KubeObject) => KubeObject) | undefined
 }
 
 export interface Listed {
@@ -61,7 +63,7 @@ export type WatchEvent =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: KubeObject }
   | { readonly type: 'BOOKMARK'; readonly resourceVersion: string }
 
-export interface WatchOptions extends ListOptions {
+export interface WatchOptions extends Omit<ListOptions, 'keep'> {
   readonly resourceVersion: string
   /** After which the server ends it. */
   readonly timeoutSeconds: number

@@ -25,8 +25,6 @@ export interface InformerOptions extends ListOptions {
   readonly type: ResourceType
   readonly clock: Clock
   readonly random: Random
-  /** What is kept of an object: a cache holds no more than somebody reads. Default: all. */
-  readonly keep?: (object: KubeObject) => KubeObject
   readonly log: (level: 'debug' | 'info' | 'warn', message: string, fields?: Readonly<Record<string, unknown>>) => void
   /** An object is there, has changed, or is gone. */
   readonly onChange: (object: KubeObject, gone: boolean) => void
@@ -82,7 +80,7 @@ export class Informer {
 
   /** Own writes are seen at once, not when the watch brings them: an older version never replaces a newer one of the same life. */
   wrote(object: KubeObject): void {
-    this.#put(object)
+    this.#put(this.#kept(object))
   }
 
   /** The server has said that this very object is gone. */
@@ -181,12 +179,16 @@ export class Informer {
       // A namesake that came after it stays.
       if (this.#objects.get(key)?.metadata.uid === object.metadata.uid) this.#objects.delete(key)
       this.#options.onChange(object, true)
-    } else this.#put(object)
+    } else this.#put(this.#kept(object))
     return object.metadata.resourceVersion
   }
 
-  #put(whole: KubeObject): void {
-    const object = this.#options.keep?.(whole) ?? whole
+  /** A cache holds no more than somebody reads. */
+  #kept(object: KubeObject): KubeObject {
+    return this.#options.keep?.(object) ?? object
+  }
+
+  #put(object: KubeObject): void {
     const key = keyOf(object.metadata.namespace, object.metadata.name)
     const known = this.#objects.get(key)
     if (known !== undefined && isOlder(object, known)) return

@@ -1,11 +1,15 @@
-// A pod that takes a savepoint's files away when its job is gone: it has nothing of the job but what the Savepoint's status says of it.
+// A pod that takes a savepoint's files away when its job is gone: it has nothing of the job but what the Savepoint's status says of it. What that
+// keeps of the job's podTemplate is merged over ours, as in the job's own pods.
 
 import { API_VERSION } from '../../crds/resource.ts'
 import type { SavepointOrigin } from '../contract.ts'
 import { childName } from '../revision-names.ts'
 import { componentLabel, purposeLabel } from './labels.ts'
+import { mergePodTemplate } from './merge-pod-template.ts'
 import type { KubernetesObject, OwnerJob } from './objects.ts'
-import { hardened } from './pod-parts.ts'
+import { shortContainer } from './origin-template.ts'
+import { hardened, volumeNames } from './pod-parts.ts'
+import type { Json } from './pod-parts.ts'
 import { s3Keys } from './process-config.ts'
 import { shortPodLimits } from './short-pod.ts'
 
@@ -22,19 +26,21 @@ export interface DisposalOptions {
 
 export function disposalPod({ savepoint, origin, arguments: words }: DisposalOptions): KubernetesObject {
   const { namespace, name, uid } = savepoint
+  const labels = {
+    'app.kubernetes.io/name': 'millrace',
+    'app.kubernetes.io/managed-by': 'millrace',
+    [componentLabel]: 'admin',
+    [purposeLabel]: 'admin-dispose',
+    [savepointLabel]: uid,
+  }
+  const { spec } = mergePodTemplate({ metadata: { labels }, spec: podSpec(origin, words) }, origin.podTemplate)
   return {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: {
       name: childName(savepoint, 'dispose'),
       namespace,
-      labels: {
-        'app.kubernetes.io/name': 'millrace',
-        'app.kubernetes.io/managed-by': 'millrace',
-        [componentLabel]: 'admin',
-        [purposeLabel]: 'admin-dispose',
-        [savepointLabel]: uid,
-      },
+      labels,
       ownerReferences: [
         {
           apiVersion: API_VERSION,
@@ -46,28 +52,32 @@ export function disposalPod({ savepoint, origin, arguments: words }: DisposalOpt
         },
       ],
     },
-    spec: {
-      ...(origin.serviceAccountName !== undefined && { serviceAccountName: origin.serviceAccountName }),
-      automountServiceAccountToken: false,
-      enableServiceLinks: false,
-      restartPolicy: 'Never',
-      activeDeadlineSeconds: shortPodLimits.deadlineSeconds.admin,
-      terminationGracePeriodSeconds: shortPodLimits.graceSeconds,
-      securityContext: hardened.pod,
-      containers: [
-        {
-          name: 'command',
-          image: origin.image,
-          command: ['millrace', ...words, ...storeWords(origin)],
-          env: credentialsOf(origin),
-          resources: shortPodLimits.resources,
-          terminationMessagePolicy: 'FallbackToLogsOnError',
-          securityContext: hardened.container,
-          volumeMounts: [{ name: 'tmp', mountPath: '/tmp' }],
-        },
-      ],
-      volumes: [{ name: 'tmp', emptyDir: {} }],
-    },
+    spec,
+  }
+}
+
+function podSpec(origin: SavepointOrigin, words: readonly string[]): Json {
+  return {
+    ...(origin.serviceAccountName !== undefined && { serviceAccountName: origin.serviceAccountName }),
+    automountServiceAccountToken: false,
+    enableServiceLinks: false,
+    restartPolicy: 'Never',
+    activeDeadlineSeconds: shortPodLimits.deadlineSeconds.admin,
+    terminationGracePeriodSeconds: shortPodLimits.graceSeconds,
+    securityContext: hardened.pod,
+    containers: [
+      {
+        name: shortContainer,
+        image: origin.image,
+        command: ['millrace', ...words, ...storeWords(origin)],
+        env: credentialsOf(origin),
+        resources: shortPodLimits.resources,
+        terminationMessagePolicy: 'FallbackToLogsOnError',
+        securityContext: hardened.container,
+        volumeMounts: [{ name: volumeNames.temporary, mountPath: '/tmp' }],
+      },
+    ],
+    volumes: [{ name: volumeNames.temporary, emptyDir: {} }],
   }
 }
 

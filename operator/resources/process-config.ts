@@ -90,11 +90,12 @@ export function processConfig({
 export function startedConfig(
   config: Readonly<Record<string, unknown>>,
   start: number,
-  { parallelism, from, empty, allowNonRestoredState }: StartBegin,
+  { parallelism, from, empty, goesOn, allowNonRestoredState }: StartBegin,
 ): Readonly<Record<string, unknown>> {
   const restore = {
     ...(from !== undefined && { from }),
     ...(empty !== undefined && { empty }),
+    ...(goesOn !== undefined && { goesOn }),
     ...(allowNonRestoredState !== undefined && { allowNonRestoredState }),
   }
   const job = config['job'] as Readonly<Record<string, unknown>>
@@ -104,6 +105,12 @@ export function startedConfig(
 /** The job's own prefix, which no namesake shares. */
 export function jobStorage({ namespace, name, uid }: OwnerJob, { storage }: EffectiveSpec): string {
   return `${(storage?.checkpoints ?? '').replace(/\/+$/, '')}/${namespace}/${name}/${uid}`
+}
+
+/** The `storage.checkpoints` of which that is the job's own prefix, or lies within it. undefined: it is elsewhere. */
+export function checkpointsOf({ namespace, name, uid }: OwnerJob, place: string): string | undefined {
+  const [checkpoints, ...rest] = `${place}/`.split(`/${namespace}/${name}/${uid}/`)
+  return rest.length === 0 ? undefined : checkpoints
 }
 
 /** By which workers and the operator reach it. */

@@ -3,6 +3,7 @@
 import type { Revision, SavepointOrigin } from '../contract.ts'
 import type { SpecDefaults } from '../validate.ts'
 import type { OwnerJob } from './objects.ts'
+import { originTemplate } from './origin-template.ts'
 import { jobStorage } from './process-config.ts'
 
 export interface PathOptions {
@@ -47,12 +48,21 @@ function originInStore(
 /** Of a savepoint of a job, by the revision that this one runs by. */
 export function originOfJob(job: OwnerJob, revision: Revision | undefined): SavepointOrigin | undefined {
   if (revision?.spec.storage?.checkpoints === undefined) return undefined
-  return originOf(revision.spec, { jobId: job.uid, image: revision.image, storage: jobStorage(job, revision.spec) })
+  const { spec, image } = revision
+  const podTemplate = originTemplate(spec.coordinator.podTemplate)
+  const origin = { jobId: job.uid, image, storage: jobStorage(job, spec) }
+  return originOf(spec, { ...origin, ...(podTemplate !== undefined && { podTemplate }) })
+}
+
+/** Of one that an operator wrote down which kept no podTemplate: while its job is there, that is the job's of now. */
+export function completedBy(origin: SavepointOrigin, fallback: SavepointOrigin | undefined): SavepointOrigin {
+  const { jobId, podTemplate } = fallback ?? {}
+  return jobId === origin.jobId && podTemplate !== undefined ? { podTemplate, ...origin } : origin
 }
 
 function originOf(
   { storage, serviceAccountName }: Pick<SpecDefaults, 'storage' | 'serviceAccountName'>,
-  origin: Pick<SavepointOrigin, 'jobId' | 'image' | 'storage'>,
+  origin: Pick<SavepointOrigin, 'jobId' | 'image' | 'storage' | 'podTemplate'>,
 ): SavepointOrigin {
   return {
     ...origin,

@@ -8,6 +8,7 @@ import { processFile } from './config-config-map.ts'
 import { childMetadata, purposeLabel, requestAnnotation } from './labels.ts'
 import { accountName, coordinatorName, shortPodName } from './names.ts'
 import type { KubernetesObject, OwnerJob } from './objects.ts'
+import { shortContainer } from './origin-template.ts'
 import { volumeNames } from './pod-parts.ts'
 import type { Json } from './pod-parts.ts'
 import { configFile } from './process-config.ts'
@@ -79,7 +80,7 @@ function commandContainer(spec: Json, words: readonly string[]): Json {
   const mounts = (container['volumeMounts'] as readonly Json[]).filter(isMounted)
   return {
     ...container,
-    name: 'command',
+    name: shortContainer,
     command: ['millrace', ...words, '--config', configFile],
     volumeMounts: mounts,
     resources: shortPodLimits.resources,

@@ -2,6 +2,7 @@ import { request } from 'node:https'
 import { afterEach, describe, expect, it } from 'vitest'
 import { manualEnvironment } from '../../runtime/testkit/manual-clock.ts'
 import { issueCertificate, newAuthority } from '../certificates.ts'
+import { FINALIZER } from '../contract.ts'
 import type { EffectiveSpec } from '../contract.ts'
 import { MemoryApi } from '../harness/memory-api.ts'
 import { types } from '../kubernetes/types.ts'
@@ -66,6 +67,41 @@ describe('an admission review (O9)', () => {
     const bad = job({ restoreNonce: 1 })
     expect(answered(reviewed('UPDATE', { ...bad, metadata: { name: 'job', finalizers: [] } }, bad))).toMatchObject({
       response: { allowed: true },
+    })
+  })
+
+  describe('of a deletion', () => {
+    const deletion = (propagationPolicy: string | undefined, finalizers: readonly string[], username = 'jane') => {
+      const oldObject = { ...job({}), metadata: { name: 'job', namespace: 'n', finalizers } }
+      const { request } = reviewed('DELETE', job({}))
+      return {
+        request: { ...request, object: null, oldObject, options: { propagationPolicy }, userInfo: { username } },
+      }
+    }
+
+    it('denies one in the foreground that would come before HEAD is closed, and says how else', () => {
+      const answer = answered(deletion('Foreground', ['foregroundDeletion', FINALIZER]))
+      expect(answer).toMatchObject({ response: { allowed: false } })
+      const { message } = (answer as { response: { status: { message: string } } }).response.status
+      expect(message).toContain('--cascade=background')
+      expect(message).toContain('PrunePropagationPolicy=background')
+    })
+
+    it.each<[string, object]>([
+      ['in the background, as of a namespace that goes', deletion('Background', [FINALIZER])],
+      ['that leaves what it owns', deletion('Orphan', [FINALIZER])],
+      ['that says nothing', deletion(undefined, [FINALIZER])],
+      ['of a job that has nothing to be closed', deletion('Foreground', [])],
+      [
+        'by the garbage collector, which would ask for ever',
+        deletion('Foreground', [FINALIZER], 'system:serviceaccount:kube-system:generic-garbage-collector'),
+      ],
+      [
+        'by a collector without an account of its own',
+        deletion('Foreground', [FINALIZER], 'system:kube-controller-manager'),
+      ],
+    ])('allows one %s', (_, body) => {
+      expect(answered(body)).toMatchObject({ response: { uid: 'r1', allowed: true } })
     })
   })
 

@@ -55,6 +55,16 @@ describe('a preflight', () => {
     expect(codesOf(elsewhere)).toEqual(['MR-C12'])
   })
 
+  it('says no where there is no HEAD of a job that goes on', async () => {
+    const subject = await subjectOf()
+    subject.heads.remove()
+    const restore = { goesOn: true, allowNonRestoredState: false, allowDrained: false }
+    const graph = graphWith(subject.external)
+    const refused = await asked(subject, request(graph, { restore }))
+    expect({ answer: refused.answer, codes: codesOf(refused) }).toEqual({ answer: 'no', codes: ['MR-S16'] })
+    expect(await asked(subject, request(graph))).toMatchObject({ answer: 'yes', against: undefined })
+  })
+
   it('names every reason for a no', async () => {
     const subject = await subjectOf()
     await subject.complete({ id: 5, transactions: [nameOf(5)] })

@@ -16,6 +16,7 @@ import type { ObjectKey } from '../storage/contract.ts'
 import { storageError } from '../storage/errors.ts'
 import { restorePointOf } from '../storage/head.ts'
 import type { ManifestRef } from '../storage/head-contract.ts'
+import { lostHead } from '../coordinator/lost-head.ts'
 import { findHead, sourcesOf } from './admin-world.ts'
 import type { AdminWorld } from './admin-world.ts'
 import { isUnanswered } from './unanswered.ts'
@@ -25,7 +26,7 @@ export interface PreflightRequest {
   readonly load: () => Promise<JobGraph>
   /** The manifest to begin from, absolute; undefined: HEAD's restore point. */
   readonly against: ObjectKey | undefined
-  readonly restore: Pick<RestoreRequest, 'empty' | 'allowNonRestoredState' | 'allowDrained'>
+  readonly restore: Pick<RestoreRequest, 'empty' | 'goesOn' | 'allowNonRestoredState' | 'allowDrained'>
 }
 
 export interface Reason {
@@ -81,7 +82,7 @@ async function check(world: AdminWorld, request: PreflightRequest, graph: JobGra
     return { against: ref, reasons: await reasonsAgainst(world, ref, { graph, restore, commitsConfirmed: false }) }
   }
   for (let tries = 1; ; tries++) {
-    const ref = await newest(world)
+    const ref = await newest(world, restore)
     if (ref === undefined) return { against: undefined, reasons: [] }
     // What HEAD permits is committed by the revision that wrote it, before another one begins (rule 23).
     const checking = reasonsAgainst(world, ref, { graph, restore, commitsConfirmed: true })
@@ -91,7 +92,7 @@ async function check(world: AdminWorld, request: PreflightRequest, graph: JobGra
     )
     const isWhole = 'reasons' in outcome && !outcome.reasons.some(({ code }) => code === 'MR-C54')
     // The job runs on: it may have completed a newer one meanwhile, and dropped this.
-    if (!isWhole && tries < triesMax && (await newest(world))?.path !== ref.path) continue
+    if (!isWhole && tries < triesMax && (await newest(world, restore))?.path !== ref.path) continue
     if ('error' in outcome) throw outcome.error
     return { against: ref, reasons: outcome.reasons }
   }
@@ -100,8 +101,9 @@ async function check(world: AdminWorld, request: PreflightRequest, graph: JobGra
 /** Against restore points that were dropped while they were read. */
 const triesMax = 10
 
-async function newest(world: AdminWorld): Promise<ManifestRef | undefined> {
+async function newest(world: AdminWorld, { goesOn }: PreflightRequest['restore']): Promise<ManifestRef | undefined> {
   const { head } = await findHead(world)
+  if (head === undefined && goesOn === true) throw lostHead()
   const point = head === undefined ? undefined : restorePointOf(head)
   return point?.kind === 'manifest' ? point.manifest : undefined
 }

@@ -21,4 +21,19 @@ describe('work on many things', () => {
     const failing = forEachBounded([1, 2], 1, (thing) => Promise.reject(new Error(`thing ${thing}`)))
     await expect(failing).rejects.toThrow('thing 1')
   })
+
+  it('begins with nothing more once one has failed', async () => {
+    const begun: number[] = []
+    let release = (): void => undefined
+    const second = new Promise<void>((resolve) => (release = resolve))
+    const failing = forEachBounded([1, 2, 3, 4], 2, (thing) => {
+      begun.push(thing)
+      return thing === 1 ? Promise.reject(new Error('thing 1')) : second
+    })
+    await expect(failing).rejects.toThrow('thing 1')
+    release()
+    await second
+    for (let turn = 0; turn < 10; turn++) await Promise.resolve()
+    expect(begun).toEqual([1, 2])
+  })
 })

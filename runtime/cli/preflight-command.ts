@@ -40,12 +40,19 @@ export async function runPreflight(command: PreflightCommand, edge: ControlEdge)
   }
   try {
     const { world, config, loadGraph } = opened
-    const { from, empty, allowNonRestoredState = false, allowDrained = false } = config.job.restore ?? {}
+    const {
+      from,
+      empty,
+      goesOn = false,
+      allowNonRestoredState = false,
+      allowDrained = false,
+    } = config.job.restore ?? {}
     const against = command.against ?? from
     const found = await preflight(world, {
       load: () => loadGraph!({}),
       against: against === undefined ? undefined : absolutePlace(against, folder).manifest,
       restore: {
+        goesOn,
         allowNonRestoredState,
         allowDrained,
         ...(empty !== undefined && command.against === undefined && { empty }),

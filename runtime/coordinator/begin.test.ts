@@ -103,6 +103,14 @@ describe('beginning (rules 2 and 28)', () => {
     expect(await store.read()).toBeUndefined()
   })
 
+  it('refuses to begin where there is no HEAD of a job that goes on', async () => {
+    const { keeper, store, objects, environment } = await storeWith()
+    const options = { store: objects, environment, graph, job: jobId('a'), start: start(2) }
+    const restore = { goesOn: true, allowNonRestoredState: false, allowDrained: false }
+    await expect(beginJob({ ...options, keeper: await keeper(), restore })).rejects.toThrow(/^MR-S16 .*seen its HEAD/)
+    expect(await store.read()).toBeUndefined()
+  })
+
   it('begins beside a savepoint that was put into its store under a name of its own', async () => {
     const { begin, objects } = await storeWith()
     await objects.create(manifestKeyOfFolder('savepoint-monday'), new Uint8Array(1))

@@ -10,7 +10,7 @@ import { decideStart } from '../storage/start-decision.ts'
 import type { StartDecision } from '../storage/start-decision.ts'
 import type { JobCoordinatorOptions } from './coordinator-contract.ts'
 import { coordinatorError } from './errors.ts'
-import { readUnlessLost } from './lost-head.ts'
+import { lostHead, readUnlessLost } from './lost-head.ts'
 import { checkRestorePoint, refuseDrained } from './restore-check.ts'
 import type { CheckSources, CheckedRestorePoint } from './restore-check.ts'
 
@@ -29,7 +29,7 @@ export interface BeginOptions extends CheckSources, Pick<JobCoordinatorOptions, 
 }
 
 /**
- * Throws MR-S16 for a store that holds snapshots and no HEAD. For a restore point that was asked for: MR-S15 while HEAD has unconfirmed
+ * Throws MR-S16 for a store without HEAD that holds snapshots, or of a job that goes on. For a restore point that was asked for: MR-S15 while HEAD has unconfirmed
  * commits, MR-S18, and what restore-check.ts says. HEAD is unchanged then.
  */
 export async function beginJob(options: BeginOptions): Promise<BeginOutcome> {
@@ -48,6 +48,7 @@ export async function beginJob(options: BeginOptions): Promise<BeginOutcome> {
     decision = decideStart(head, { start, from: from?.path })
     switch (decision.kind) {
       case 'first':
+        if (restore?.goesOn === true) throw lostHead()
         return newJob({ job, start: decision.start, parallelism, maxParallelism, ...restoredFrom(from, checked) })
       case 'resume':
         return raiseIncarnation(head!)

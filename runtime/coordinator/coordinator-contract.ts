@@ -37,6 +37,8 @@ export interface RestoreRequest {
   readonly from?: ManifestRef | undefined
   /** A new start begins from nothing (rule 2); what was there before stays for a rollback. Not with `from`. */
   readonly empty?: boolean
+  /** Whoever starts it has seen its HEAD: where there is none nothing begins. */
+  readonly goesOn?: boolean
   /** HEAD of the job that made it shows that its transactions are committed; else they are committed again, which is safe. */
   readonly committed?: boolean
   /** State that no operator of the graph takes is dropped, once; else it is refused. */

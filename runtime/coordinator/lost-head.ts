@@ -1,6 +1,7 @@
 // HEAD of a job of which nothing is known yet. None is believed only where no checkpoint and no savepoint lies either.
 
 import { within } from '../base/deadline.ts'
+import type { MillraceError } from '../base/errors.ts'
 import type { Environment } from '../base/environment.ts'
 import type { ObjectKey, ObjectStore } from '../storage/contract.ts'
 import { storageError } from '../storage/errors.ts'
@@ -27,6 +28,11 @@ export async function readUnlessLost(
   const later = await keeper.read()
   if (later === undefined && left !== undefined) throw storageError('MR-S16', `The store holds ${left}.`)
   return later
+}
+
+/** Of a job whose HEAD was seen before. */
+export function lostHead(): MillraceError {
+  return storageError('MR-S16', 'Whoever starts the job has seen its HEAD, and there is none at this place.')
 }
 
 /** Savepoints as well: a job may take no others, and those outlive its checkpoints. One of another name may be anybody's copy. */

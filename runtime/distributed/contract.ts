@@ -32,6 +32,8 @@ export interface ProcessConfig {
       readonly from?: string
       /** Begin from nothing; older checkpoints are no restore points of this start. */
       readonly empty?: boolean
+      /** The job has begun before: where it has no HEAD nothing begins. */
+      readonly goesOn?: boolean
       readonly allowNonRestoredState?: boolean
       readonly allowDrained?: boolean
     }

@@ -313,8 +313,9 @@ class CoordinatorProcess {
   /** Only a start that begins anew looks there: one that goes on may have outlived the savepoint that it began from. */
   async #restoreRequest(stores: OpenedStores, keeper: HeadKeeper): Promise<RestoreRequest> {
     const { config, files, environment } = this.#options
-    const { from, empty = false, allowNonRestoredState = false, allowDrained = false } = config.job.restore ?? {}
-    const rest = { empty, allowNonRestoredState, allowDrained }
+    const { restore = {} } = config.job
+    const { from, empty = false, goesOn = false, allowNonRestoredState = false, allowDrained = false } = restore
+    const rest = { empty, goesOn, allowNonRestoredState, allowDrained }
     if (from === undefined) return rest
     const head = await keeper.read()
     if (head !== undefined && head.start >= config.job.start) return rest

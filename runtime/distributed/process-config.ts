@@ -120,6 +120,7 @@ const schema = z.strictObject({
           .regex(/^(s3:\/\/[^/]+\/.|file:\/\/\/.)/, 'must be s3://bucket/key or file:///path')
           .optional(),
         empty: z.boolean().optional(),
+        goesOn: z.boolean().optional(),
         allowNonRestoredState: z.boolean().optional(),
         allowDrained: z.boolean().optional(),
       })

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { checkpointId, requestId, subtaskIndex, taskKey, vertexId } from '../base/ids.ts'
 import { completeCheckpoint } from '../storage/head.ts'
@@ -26,6 +28,19 @@ describe('an address', () => {
     const listen = { host: '127.0.0.1', port: Number(new URL(address).port) }
     await expect(serve({ listen })).rejects.toThrow(/^MR-H10 .*127\.0\.0\.1, port \d+: .*EADDRINUSE/)
   })
+})
+
+describe('a connection', () => {
+  it('that says nothing, or only a part of a request, is cut off: it keeps nobody else out for long', async () => {
+    const { address } = await serve()
+    const { hostname: host, port } = new URL(address)
+    const cutOff = ['', 'GET /livez HTTP/1.1\r\nhost: a\r\n'].map((said) => {
+      const socket = connect({ host, port: Number(port) }).on('error', () => undefined)
+      socket.resume().write(said)
+      return once(socket, 'close', { signal: AbortSignal.timeout(20_000) })
+    })
+    await Promise.all(cutOff)
+  }, 30_000)
 })
 
 describe('a request', () => {

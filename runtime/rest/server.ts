@@ -54,13 +54,18 @@ const requestTimeoutMs = 30_000
 const keepAliveTimeoutMs = 5_000
 /** A few commands and a browser; more is a client that leaks. */
 const connectionsMax = 64
+/** Who connects and says nothing is cut off soon: such connections keep the probes of the cluster out, and a coordinator that does not answer these is killed. */
+const silentMsMax = 5_000
+const http = { headersTimeout: silentMsMax, connectionsCheckingInterval: 1_000 }
 
 export async function createRest(options: RestOptions): Promise<Rest> {
   // Loading it takes as long as starting a small job: only a job that runs pays for it.
   const { fastify } = await import('fastify')
   const { tls, host, port } = options.listen
   const app: FastifyInstance = fastify({
-    ...(tls !== undefined && { https: { cert: tls.cert, key: tls.key } }),
+    ...(tls === undefined
+      ? { http }
+      : { https: { ...http, cert: tls.cert, key: tls.key, handshakeTimeout: silentMsMax } }),
     bodyLimit: bodyBytesMax,
     requestTimeout: requestTimeoutMs,
     keepAliveTimeout: keepAliveTimeoutMs,

@@ -85,11 +85,12 @@ export const storageErrors = {
     remedy: 'Run the job as it is until its commits are confirmed, then start it again from there.',
   },
   'MR-S16': {
-    meaning: 'HEAD is gone, and the job has begun before: its folder was removed, or emptied in part.',
+    meaning:
+      'HEAD is gone, and the job has begun before: its folder was removed, or emptied in part; or the storage is another now.',
     who: 'user',
     retry: false,
     remedy:
-      'Nothing is begun from empty unasked. Put the folder back, whole, and give the same command again; or take the rest of it away, with what the job wrote, to begin anew; a savepoint that lies there may be moved out first and begun from with --from.',
+      'Nothing is begun from empty unasked. Put the folder, whole, or the address in storage back, and give the same command again; or take the rest of it away, with what the job wrote, to begin anew; a savepoint that lies there may be moved out first and begun from with --from.',
   },
   'MR-S17': {
     meaning: 'The path given to begin from is no savepoint or checkpoint.',

@@ -433,6 +433,19 @@ describe('beginning', () => {
     },
   )
 
+  it('is not won by an update of before that was given up and lands meanwhile', async () => {
+    const store = new ScriptedHeadStore()
+    const { environment, keeper } = await opened(store)
+    await keeper.begin(takeOver)
+    store.failingReads = 1_000
+    store.fates = ['late']
+    await expect(answerOf(environment, keeper.update(countRestart))).rejects.toThrow(/MR-S12/)
+    store.failingReads = 0
+    store.beforeSwap = async () => void (await store.land())
+    expect(await keeper.begin(takeOver)).toMatchObject({ outcome: 'won', head: { incarnation: 2 } })
+    expect((await store.current()).incarnation).toBe(2)
+  })
+
   it('of two at once is won by one; the other is overtaken, and does not raise over it', async () => {
     const store = new ScriptedHeadStore()
     await (await opened(store)).keeper.begin(takeOver)

@@ -138,11 +138,13 @@ export class HeadKeeper {
 
   async #begin(decide: (head: Head | undefined) => Head | undefined): Promise<BeginAnswer> {
     const effort = new Effort(this.#environment, 'beginning a start')
+    const tried = new Set<string>()
     let before: number | undefined
     for (;;) {
       const known = await this.#readRetrying(effort)
+      // An update that was given up may land just now: it began nothing.
       const own = this.#ownWrite(known)
-      if (own !== undefined && before !== undefined) return this.#begun(own)
+      if (own !== undefined && tried.has(own.writer)) return this.#begun(own)
       before ??= known.head?.incarnation ?? 0
       if (known.head !== undefined && known.head.incarnation !== before) {
         this.#forgetOutdated(known)
@@ -151,7 +153,7 @@ export class HeadKeeper {
       const decided = decide(known.head)
       if (decided === undefined) return { outcome: 'declined', head: known.head }
       invariant(decided.incarnation === before + 1, 'beginning raises the incarnation by one')
-      const won = await this.#swap(known, this.#withPlantedIds(decided, known.head), effort)
+      const won = await this.#swap(known, this.#withPlantedIds(decided, known.head), effort, tried)
       if (won !== undefined) return this.#begun(won)
     }
   }

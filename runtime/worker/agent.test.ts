@@ -287,6 +287,15 @@ describe('without its coordinator', () => {
     expect(world.welcome(2, ['1#1.1'])).toEqual(['> slotEnded 1#1.1: it ended meanwhile'])
   })
 
+  it('one that ends after the hello and is not kept is said to have ended too: its place would be taken for ever', () => {
+    const world = registered('0#1.1', '1#1.1')
+    world.closed()
+    world.pass(100)
+    world.connected()
+    world.slotEnded('1#1.1')
+    expect(world.welcome(1, ['0#1.1'])).toEqual(['attachSlot 0#1.1 to 1', '> slotEnded 1#1.1: it ended meanwhile'])
+  })
+
   it('it refuses one that is older than what it has promised', () => {
     const world = registered('0#1.1')
     world.closed()

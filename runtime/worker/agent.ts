@@ -93,6 +93,8 @@ export class WorkerAgent {
   readonly #slots = new Map<SlotId, HostedSlot>()
   #state: State
   #promised: Incarnation = incarnation(0)
+  /** What its last hello said that it runs, until it is let in. */
+  #greetedWith: readonly SlotId[] = []
   #retryMs = retryMsMin
   #heardAtMs: number
   #silentMs = 0
@@ -142,6 +144,7 @@ export class WorkerAgent {
     this.#state = { kind: 'greeting' }
     this.#silentMs = 0
     const { job, worker, instance, token, runtimeVersion, build = '', slots } = this.#options
+    this.#greetedWith = this.running
     this.#send({
       type: 'hello',
       wireVersion: WORKER_WIRE_VERSION,
@@ -153,7 +156,7 @@ export class WorkerAgent {
       token,
       slots,
       promised: this.#forgets ? incarnation(0) : this.#promised,
-      running: this.running,
+      running: this.#greetedWith,
     })
     this.#lookedAtMs = nowMs
   }
@@ -296,8 +299,10 @@ export class WorkerAgent {
       if (keep.includes(slot)) this.#put({ type: 'attachSlot', slot, incarnation })
       else this.#end(slot)
     }
-    for (const slot of keep)
+    // Also those that are not kept: each still counts as a place that is taken.
+    for (const slot of new Set([...this.#greetedWith, ...keep]))
       if (!this.#slots.has(slot)) this.#send({ type: 'slotEnded', slot, reason: 'it ended meanwhile' })
+    this.#greetedWith = []
     if (this.#leaveAtMs !== undefined) this.#sayLeaving(nowMs)
   }
 

@@ -76,7 +76,9 @@ describe('the chart', () => {
     await runHelm('upgrade', 'millrace', chart, '--set', 'operator.replicas=2')
     expect(await read(deployment)).toMatchObject({ spec: { replicas: 2 } })
     expect(((await read(s3Secret)) as { data: unknown }).data).toEqual(credentials)
-    expect(await read(configuration)).toMatchObject({ webhooks: [{ clientConfig: { caBundle: ca } }] })
+    expect(await read(configuration)).toMatchObject({
+      webhooks: [{ clientConfig: { caBundle: ca } }, { clientConfig: { caBundle: ca } }],
+    })
   })
 
   /** Whether the operator's account may, as the API server says. */

@@ -188,13 +188,20 @@ describe('the chart', () => {
 
   it('leaves the trust in the webhook to the operator, and lets nobody be kept from working', async () => {
     const configuration = one(await template(), 'ValidatingWebhookConfiguration', 'streams-millrace') as unknown as {
-      webhooks: { failurePolicy: string; clientConfig: Any; rules: Rule[] }[]
+      webhooks: { name: string; failurePolicy: string; clientConfig: Any; rules: (Rule & { operations: string[] })[] }[]
     }
-    expect(configuration.webhooks).toHaveLength(1)
-    expect(configuration.webhooks[0]).toMatchObject({ failurePolicy: 'Ignore' })
-    // It has nothing to say of Savepoints: their schema and its rules in CEL say all.
-    expect(configuration.webhooks[0]!.rules.map(({ resources }) => resources)).toEqual([['streamjobs']])
-    expect(Object.keys(configuration.webhooks[0]!.clientConfig)).toEqual(['service'])
+    const { webhooks } = configuration
+    expect(webhooks.map(({ name, rules }) => [name, ...rules.flatMap(({ operations }) => operations)])).toEqual([
+      ['validate.millrace.dev', 'CREATE', 'UPDATE'],
+      ['deletion.millrace.dev', 'DELETE'],
+    ])
+    for (const { failurePolicy, rules, clientConfig } of webhooks) {
+      expect(failurePolicy).toBe('Ignore')
+      // It has nothing to say of Savepoints: their schema and its rules in CEL say all.
+      expect(rules.map(({ resources }) => resources)).toEqual([['streamjobs']])
+      expect(clientConfig).toEqual(webhooks[0]!.clientConfig)
+      expect(Object.keys(clientConfig)).toEqual(['service'])
+    }
     const without = await template({ webhook: { enabled: false } })
     expect(names(without, 'ValidatingWebhookConfiguration')).toEqual([])
     expect(configOf(without).webhook).toBeUndefined()
@@ -255,13 +262,33 @@ describe('what the operator may do', () => {
       for (const object of (await template(values)).filter(({ kind }) => kind.endsWith('Role')))
         for (const rule of rulesOf(object)) {
           for (const word of [...rule.apiGroups, ...rule.resources, ...rule.verbs]) expect(word).not.toContain('*')
-          if (rule.resources.includes('nodes')) expect(rule.verbs).toEqual(['get', 'list', 'watch'])
+          if (rule.resources.includes('nodes')) expect(rule.verbs).toEqual(['list', 'watch'])
           expect(rule.resources.filter((resource) => /role|token|persistentvolume|exec/.test(resource))).toEqual([])
           // Except in its own namespace, where it knows their names.
           const isOwn = object.metadata.name === 'millrace-operator'
           if (isOwn && rule.resources.includes('secrets') && !rule.verbs.includes('create'))
             expect(rule.resourceNames?.length).toBeGreaterThan(0)
         }
+  })
+
+  it('has no verb that it never uses', async () => {
+    const rules = rulesOf(one(await template(), 'ClusterRole', 'streams-millrace-jobs'))
+    const verbs = Object.fromEntries(
+      rules.flatMap(({ resources, verbs }) => resources.map((resource) => [resource, verbs.join(' ')])),
+    )
+    expect(verbs).toMatchObject({
+      // Nobody but users makes a StreamJob; a revision is never changed; status is put as a whole.
+      streamjobs: 'get list watch patch delete',
+      savepoints: 'get list watch create patch delete',
+      'streamjobs/status': 'update',
+      'savepoints/status': 'update',
+      controllerrevisions: 'get list watch create delete',
+      pods: 'get list watch create delete',
+      'pods/log': 'get',
+      events: 'create',
+      namespaces: 'get',
+      nodes: 'list watch',
+    })
   })
 
   it('is in all namespaces where none is given, else in those alone', async () => {

@@ -5,8 +5,10 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { customResourceDefinitions } from '../../crds/custom-resource-definitions.ts'
 import { firstDifference } from '../../operator/resources/as-rendered.ts'
 import { newTokens } from '../../operator/resources/access-secret.ts'
+import { types } from '../../operator/kubernetes/types.ts'
 import { controllerRevision, readRevision } from '../../operator/resources/controller-revision.ts'
 import { disposalPod } from '../../operator/resources/disposal-pod.ts'
+import { originTemplate } from '../../operator/resources/origin-template.ts'
 import { cluster, code, job as harnessJob, revisionOf, specOf } from '../../operator/resources/harness.ts'
 import type { KubernetesObject, OwnerJob } from '../../operator/resources/objects.ts'
 import { fillIn, render, toApply } from '../../operator/resources/rendering.ts'
@@ -359,6 +361,37 @@ describe('the children of a job', () => {
       image: 'millrace/runtime:0.1.0',
       storage: 's3://millrace/jobs/x',
       s3: { endpoint: 'http://s3:7070', region: 'us-east-1', forcePathStyle: true, credentialsSecret: 's3' },
+      podTemplate: originTemplate({
+        spec: {
+          imagePullSecrets: [{ name: 'registry' }],
+          tolerations: [{ key: 'jobs', operator: 'Exists' }],
+          affinity: {
+            nodeAffinity: {
+              requiredDuringSchedulingIgnoredDuringExecution: {
+                nodeSelectorTerms: [{ matchExpressions: [{ key: 'disk', operator: 'In', values: ['ssd'] }] }],
+              },
+            },
+          },
+          containers: [
+            {
+              name: 'coordinator',
+              env: [
+                { name: 'NODE_EXTRA_CA_CERTS', value: '/ca/ca.crt' },
+                { name: 'TOKEN', valueFrom: { secretKeyRef: { name: 'store', key: 'token' } } },
+              ],
+              envFrom: [{ secretRef: { name: 'more' } }, { configMapRef: { name: 'other' } }],
+              volumeMounts: [
+                { name: 'ca', mountPath: '/ca' },
+                { name: 'extra', mountPath: '/extra' },
+              ],
+            },
+          ],
+          volumes: [
+            { name: 'ca', projected: { sources: [{ configMap: { name: 'ca' } }] } },
+            { name: 'extra', secret: { secretName: 'extra' } },
+          ],
+        },
+      })!,
     }
     const disposal = disposalPod({
       savepoint: { namespace, name: 'before-upgrade', uid: harnessJob.uid },
@@ -372,6 +405,19 @@ describe('the children of a job', () => {
       })
       expect(answer.status, answer.text).toBe(201)
     }
+    // What the definition does not know would be dropped from status, without a word.
+    const { apiVersion, kind } = types.savepoint
+    const made = await server.request(savepoints, {
+      method: 'POST',
+      body: { apiVersion, kind, metadata: { name: 'before-upgrade' }, spec: { job: { name: job.name } } },
+    })
+    expect(made.status, made.text).toBe(201)
+    const status = { state: 'completed', path: 's3://millrace/jobs/x/sp-7', origin }
+    const written = await server.request(`${savepoints}/before-upgrade/status`, {
+      method: 'PUT',
+      body: { ...(made.json() as object), status },
+    })
+    expect(written.json()).toMatchObject({ status })
     const revision = {
       version: 1 as const,
       name: `${job.name}-r3`,

@@ -2,19 +2,28 @@
 is nothing yet. */}}
 {{- define "millrace.jobRules" -}}
 - apiGroups: [millrace.dev]
-  resources: [streamjobs, savepoints]
-  # Finalizers are patched; ttlAfterFinished and the retention of savepoints delete; schedules make savepoints.
+  resources: [streamjobs]
+  # Finalizers are patched; ttlAfterFinished deletes.
+  verbs: [get, list, watch, patch, delete]
+- apiGroups: [millrace.dev]
+  resources: [savepoints]
+  # Schedules and deletion.savepoint make them; finalizers are patched; retention deletes.
   verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [millrace.dev]
+  # Put as a whole, under the version that was observed.
   resources: [streamjobs/status, savepoints/status]
-  verbs: [get, patch, update]
+  verbs: [update]
 - apiGroups: [millrace.dev]
   # For owner references that block the deletion of their owner.
   resources: [streamjobs/finalizers, savepoints/finalizers]
   verbs: [update]
 - apiGroups: [apps]
-  resources: [deployments, statefulsets, controllerrevisions]
+  resources: [deployments, statefulsets]
   verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [apps]
+  # Never changed: a revision is what a start was made with.
+  resources: [controllerrevisions]
+  verbs: [get, list, watch, create, delete]
 - apiGroups: ['']
   resources: [configmaps, services, serviceaccounts]
   verbs: [get, list, watch, create, patch, delete]
