@@ -245,6 +245,7 @@ describe('a Savepoint that is deleted', () => {
       nowMs,
       savepoint: { ...savepoint, ...doomed },
       job: 'gone',
+      jobStatus: undefined,
       namespaceTerminating: false,
       fallback: undefined,
       isBeingTaken: false,
