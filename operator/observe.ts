@@ -90,11 +90,14 @@ export class Observer {
     const { revisions, unseen } = await this.#revisions(owner, own, status)
     const running = runningRevision(revisions, status)
     const begun = status !== undefined && status.start > 0 ? status : undefined
+    const isDeleting = metadata.deletionTimestamp !== undefined
+    const traces = begun && running === undefined ? stateTraces({ job: owner, status: begun, objects: own }) : undefined
     const spec = validate({
       document: object,
       defaults,
       running: begun && running?.spec,
-      traces: begun && running === undefined ? stateTraces({ job: owner, status: begun, objects: own }) : undefined,
+      // Of one that is deleted HEAD is looked for where the spec says, if nothing else tells: nothing begins there.
+      traces: isDeleting && traces?.checkpoints === undefined ? undefined : traces,
     })
     // Pods of workloads are owned by these: the label, which is in the workload's selector, says whose they are.
     const pods = own.filter(({ kind }) => kind === 'Pod')
@@ -102,7 +105,6 @@ export class Observer {
     const access = readAccess(secret?.['data'] as Readonly<Record<string, string>> | undefined)
     const podFacts = await Promise.all(pods.map((pod) => this.#pod(pod)))
     const coordinator = addressOf(owner, access)
-    const isDeleting = metadata.deletionTimestamp !== undefined
     const [code, answer, terminating, strangers] = await Promise.all([
       this.#code(namespace, object),
       this.#coordinator({ owner, status, podFacts, coordinator, running, isDeleting }),
