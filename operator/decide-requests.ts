@@ -1,15 +1,8 @@
 // Savepoints and checkpoints that somebody asks for: by a nonce, by a Savepoint object, by spec.savepoints. One at a time; what is asked is
 // written into status under its request's name first, so that each is answered once, whoever dies meanwhile.
 
-import type {
-  Action,
-  AskedSnapshot,
-  CoordinatorFact,
-  Decision,
-  Observed,
-  SavepointFact,
-  StreamJobStatus,
-} from './contract.ts'
+import type { Action, AskedSnapshot, CoordinatorFact, Decision, Observed, StreamJobStatus } from './contract.ts'
+import type { SavepointFact } from './savepoint-contract.ts'
 import { act, normal, record, wait, warning } from './decide-answers.ts'
 import { ownCoordinator, ownRevision, validSpec } from './decide-facts.ts'
 import { originOfJob } from './resources/savepoint-origin.ts'

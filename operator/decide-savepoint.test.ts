@@ -1,13 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type {
-  Condition,
-  ObservedSavepoint,
-  PodFact,
-  SavepointDecision,
-  SavepointFact,
-  SavepointOrigin,
-  StreamJobStatus,
-} from './contract.ts'
+import type { Condition, PodFact, StreamJobStatus } from './contract.ts'
+import type { ObservedSavepoint, SavepointDecision, SavepointFact, SavepointOrigin } from './savepoint-contract.ts'
 import { FINALIZER } from './contract.ts'
 import { decideSavepoint, disposalMs, takenMs } from './decide-savepoint.ts'
 import { running, stay } from './decide-story.ts'

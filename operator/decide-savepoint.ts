@@ -1,15 +1,14 @@
 // A Savepoint object by itself: one with a path is registered, and one that is deleted takes its files away if it says so. It has no owner and
 // outlives its job, so all that this needs stands in the object. Triggering one is its job's (decide-requests.ts).
 
+import type { EventAction, StreamJobStatus } from './contract.ts'
 import type {
-  EventAction,
   ObservedSavepoint,
   SavepointAction,
   SavepointDecision,
   SavepointFact,
   SavepointOrigin,
-  StreamJobStatus,
-} from './contract.ts'
+} from './savepoint-contract.ts'
 import { FINALIZER } from './contract.ts'
 import { disposalAnswer } from './decide-outputs.ts'
 import { completedBy } from './resources/savepoint-origin.ts'

@@ -10,10 +10,10 @@ import type {
   PodFact,
   PodPurpose,
   Revision,
-  SavepointFact,
   StartBegin,
   StreamJobStatus,
 } from './contract.ts'
+import type { SavepointFact } from './savepoint-contract.ts'
 import { START_IN_RENDERING } from './contract.ts'
 import { manifestAt, manifestOf, restorePointOf } from './decide-world-head.ts'
 import type { Head, Manifest } from './decide-world-head.ts'

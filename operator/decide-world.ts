@@ -1,7 +1,8 @@
 // A small world for tests of decide: what a user and an operator do to it. What goes on in it by itself is in decide-world-cluster.ts.
 
 import { invariant } from '../runtime/base/errors.ts'
-import type { Action, ChildFact, Decision, EffectiveSpec, Observed, Revision, SavepointFact } from './contract.ts'
+import type { Action, ChildFact, Decision, EffectiveSpec, Observed, Revision } from './contract.ts'
+import type { SavepointFact } from './savepoint-contract.ts'
 import { START_IN_RENDERING } from './contract.ts'
 import { decide } from './decide.ts'
 import { Cluster, childKeys, uid, workerKey } from './decide-world-cluster.ts'

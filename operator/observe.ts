@@ -9,17 +9,8 @@ import { codeMapOf, jobNameOf } from './caches.ts'
 import type { Caches } from './caches.ts'
 import type { CodeReader } from './code-reader.ts'
 import type { CoordinatorAddress, Coordinators, Question } from './coordinator-client.ts'
-import type {
-  CodeFact,
-  CoordinatorSays,
-  Fact,
-  Observed,
-  ObservedSavepoint,
-  PodFact,
-  Revision,
-  SavepointOrigin,
-  StreamJobStatus,
-} from './contract.ts'
+import type { CodeFact, CoordinatorSays, Fact, Observed, PodFact, Revision, StreamJobStatus } from './contract.ts'
+import type { ObservedSavepoint, SavepointOrigin } from './savepoint-contract.ts'
 import type { ForeignObjects } from './foreign-objects.ts'
 import type { KubeObject } from './kubernetes/contract.ts'
 import { types } from './kubernetes/types.ts'

@@ -1,6 +1,6 @@
 // A Savepoint object as decisions see it. Pure.
 
-import type { SavepointFact } from './contract.ts'
+import type { SavepointFact } from './savepoint-contract.ts'
 import type { KubeObject } from './kubernetes/contract.ts'
 import { madeByOperator } from './savepoint-objects.ts'
 

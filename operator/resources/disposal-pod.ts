@@ -2,7 +2,7 @@
 // keeps of the job's podTemplate is merged over ours, as in the job's own pods.
 
 import { API_VERSION } from '../../crds/resource.ts'
-import type { SavepointOrigin } from '../contract.ts'
+import type { SavepointOrigin } from '../savepoint-contract.ts'
 import { childName } from '../revision-names.ts'
 import { componentLabel, purposeLabel } from './labels.ts'
 import { mergePodTemplate } from './merge-pod-template.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { SavepointOrigin } from '../contract.ts'
+import type { SavepointOrigin } from '../savepoint-contract.ts'
 import { originByPath } from './savepoint-origin.ts'
 
 const defaults = {

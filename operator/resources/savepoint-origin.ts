@@ -1,6 +1,7 @@
 // What is needed to take a savepoint's files away: the image, the store and the job that it is of.
 
-import type { Revision, SavepointOrigin } from '../contract.ts'
+import type { Revision } from '../contract.ts'
+import type { SavepointOrigin } from '../savepoint-contract.ts'
 import type { SpecDefaults } from '../validate.ts'
 import type { OwnerJob } from './objects.ts'
 import { originTemplate } from './origin-template.ts'

@@ -1,7 +1,8 @@
 import { expectTypeOf, it } from 'vitest'
 import type { z } from 'zod'
 import type { savepointStatus, streamJobStatus } from '../../crds/status.ts'
-import type { SavepointFact, StreamJobStatus } from '../contract.ts'
+import type { StreamJobStatus } from '../contract.ts'
+import type { SavepointFact } from '../savepoint-contract.ts'
 import type { OperatorConfig } from './operator-config.ts'
 import type { SpecDefaults } from '../validate.ts'
 

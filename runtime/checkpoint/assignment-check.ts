@@ -33,6 +33,7 @@ export function* misfits(fit: Fit): Misfits<string[]> {
   yield* unnamedTakeover(fit, uids)
   yield* lostKeys(fit)
   yield* newDataForFinished(fit)
+  yield* readAgain(fit)
   yield* unreadableStates(fit.graph, fit.recorded)
   return yield* notTaken(fit)
 }
@@ -83,6 +84,17 @@ function* lostKeys({ manifest, graph, recorded, finishedBefore }: Fit): Misfits 
       if (names.length === 0 || (index === 0 && keySelectors.some((keySelector) => keySelector !== undefined))) continue
       yield checkpointError('MR-C18', `Operator ${name} (uid ${uid}): ${describe(manifest)} has ${names.join(', ')}.`)
     }
+  }
+}
+
+/** Finished with its vertex, which is another today: without its enumerator's state its source would begin anew. */
+function* readAgain({ manifest, graph, recorded, finishedBefore }: Fit): Misfits {
+  for (const { id, chain } of graph.vertices) {
+    const { uid, name, factory } = chain[0]!
+    const operator = recorded.get(uid)
+    const isLost = operator?.whollyFinished === true && operator.enumerator === undefined
+    if (factory.kind !== 'source' || finishedBefore.has(id) || !isLost) continue
+    yield checkpointError('MR-C19', `Source ${name} (uid ${uid}), in ${describe(manifest)}.`)
   }
 }
 

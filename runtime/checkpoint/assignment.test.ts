@@ -192,7 +192,7 @@ describe('finished vertices (rule 19)', () => {
     expect([...assignment.subtasks.values()]).toEqual(
       keysOf(['source', 'count', 'sink'], 2).map(() => ({ finishedBefore: true, restored: { operators: {} } })),
     )
-    expect(assignment.enumerators.size).toBe(0)
+    expect([...assignment.enumerators.keys()]).toEqual(['source'])
     expect(assignment.committablesWithoutWriter.get('sink')?.map((entry) => entry.transaction)).toEqual([
       't-0-a',
       't-0-b',
@@ -232,6 +232,17 @@ describe('finished vertices (rule 19)', () => {
     expect(assignment.finishedBefore.size).toBe(0)
     expect(objectsOf(operatorOf(assignment, 'source', 0), 'splits')).toEqual(['split-0'])
     expect([...assignment.enumerators.keys()]).toEqual(['source'])
+  })
+
+  it('run again where another operator is chained to them, and their source from where it had come to', () => {
+    const grown = pipeline(2, { source: { uids: ['source', 'fresh'] } })
+    const manifest = pipelineManifest(2, (vertex) => vertex === 'source')
+    const assignment = assignRestore(manifest, grown, strict)
+    expect([...assignment.finishedBefore]).toEqual([])
+    expect([...assignment.enumerators.keys()]).toEqual(['source'])
+    const unsaid = { ...manifest, enumerators: {} }
+    expect(() => assignRestore(unsaid, grown, strict)).toThrow(/^MR-C19 .*uid source/)
+    expect([...assignRestore(unsaid, pipeline(2), strict).finishedBefore]).toEqual(['source'])
   })
 
   it('are refused when a new input would feed them: they have fired their last timers', () => {

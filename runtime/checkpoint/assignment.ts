@@ -40,7 +40,7 @@ export interface RestoreAssignment {
   readonly finishedBefore: ReadonlySet<VertexId>
   /** What acknowledges for the subtasks of wholly finished vertices: their recorded state, without transactions. */
   readonly finals: ReadonlyMap<TaskKey, SubtaskSnapshot>
-  /** By the source's uid; none of wholly finished vertices. */
+  /** By the source's uid; also of wholly finished vertices, whose source another chain would run again. */
   readonly enumerators: ReadonlyMap<string, EnumeratorSnapshot>
   /** By uid: of wholly finished sinks, to be committed by the coordinator before any new record (rules 22, 23). */
   readonly committablesWithoutWriter: ReadonlyMap<string, readonly Committable[]>
@@ -72,10 +72,10 @@ export function assignRestore(manifest: Manifest, graph: JobGraph, options: Rest
     for (const taker of vertex.chain) {
       const { uid } = taker
       const operator = recorded.get(uid)
-      if (finished) {
-        const committables = operator?.perSubtask.flatMap((snapshot) => snapshot?.committables ?? []) ?? []
-        if (committables.length > 0) committablesWithoutWriter.set(uid, committables)
-      } else if (operator?.enumerator !== undefined && takesEnumerator(taker)) enumerators.set(uid, operator.enumerator)
+      if (operator?.enumerator !== undefined && takesEnumerator(taker)) enumerators.set(uid, operator.enumerator)
+      if (!finished) continue
+      const committables = operator?.perSubtask.flatMap((snapshot) => snapshot?.committables ?? []) ?? []
+      if (committables.length > 0) committablesWithoutWriter.set(uid, committables)
     }
   }
   return { subtasks, finishedBefore, finals, enumerators, committablesWithoutWriter, dropped }

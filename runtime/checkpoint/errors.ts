@@ -95,6 +95,14 @@ export const checkpointErrors = {
     retry: false,
     remedy: 'Put the operator behind its keyBy again, or give it a new uid: state is never dropped unasked.',
   },
+  'MR-C19': {
+    meaning:
+      'A source had finished in the restore point, which does not say what it had read, and other operators are chained behind it now: it would be read again.',
+    who: 'user',
+    retry: false,
+    remedy:
+      'Chain behind it what was chained before, or give the source a new uid, under which it is read from its beginning.',
+  },
 } as const satisfies Record<string, ErrorRow>
 
 export const checkpointError = errorsOf(checkpointErrors)

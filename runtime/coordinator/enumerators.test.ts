@@ -316,6 +316,23 @@ describe('split enumerators in the coordinator', () => {
     expect(take()).toEqual(['0 waits true', '1 waits true'])
   })
 
+  it('of a source that had wholly finished stand in every later snapshot as they were: in another graph it would begin anew', async () => {
+    const first = subject({ all: [] })
+    await first.restart([0, 1], undefined)
+    const stored = first.snapshot(4)
+    const plan = { finishedVertices: new Set([vertexId('source')]), enumerators: new Map([['source', stored]]) }
+    for (const begin of [
+      ({ restart }: ReturnType<typeof subject>) => restart([0, 1], 4, plan),
+      ({ restart }: ReturnType<typeof subject>) => restart([], 4, plan),
+      ({ adopt }: ReturnType<typeof subject>) => adopt([], plan),
+    ]) {
+      const next = subject()
+      await begin(next)
+      expect(next.made).toEqual([])
+      expect(next.snapshot(5)).toEqual(stored)
+    }
+  })
+
   it('fail their source, not the coordinator, when they throw', async () => {
     const { restart, run, ask, newest, failures } = subject()
     await restart([0, 1], undefined)

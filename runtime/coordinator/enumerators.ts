@@ -43,6 +43,8 @@ interface Entry {
   readonly parallelism: number
   readonly source: Source<unknown, unknown, unknown>
   enumerator: SplitEnumerator<unknown, unknown> | undefined
+  /** What the restore point has of a source that had wholly finished. */
+  finished: EnumeratorState | undefined
   /** Readers run on that were given splits by an enumerator before this one, and no checkpoint has completed since. */
   adopted: boolean
   /** What the readers were last told. */
@@ -76,6 +78,7 @@ export class Enumerators {
         parallelism,
         source,
         enumerator: undefined,
+        finished: undefined,
         adopted: false,
         splitsWait: true,
         life: 0,
@@ -92,6 +95,7 @@ export class Enumerators {
    * only some do, it goes on, and what they were given after that checkpoint is given back, to go out first (rule 20).
    */
   async restore(tasks: readonly TaskId[], plan: RestorePlan): Promise<void> {
+    this.#keepFinished(plan)
     for (const entry of this.#entries.values()) {
       const subtasks = tasks.filter(({ vertex }) => vertex === entry.vertex).map(({ subtask }) => subtask)
       if (subtasks.length === 0) continue
@@ -107,6 +111,7 @@ export class Enumerators {
    * and have read since (rule 20). Before the other readers are restored.
    */
   async adopt(tasks: readonly SurvivingTask[], plan: RestorePlan): Promise<void> {
+    this.#keepFinished(plan)
     for (const entry of this.#entries.values()) {
       const readers = tasks.filter(({ task }) => task.vertex === entry.vertex)
       if (readers.length === 0) continue
@@ -182,8 +187,11 @@ export class Enumerators {
   snapshot(id: CheckpointId): ReadonlyMap<string, EnumeratorState> {
     const states = new Map<string, EnumeratorState>()
     for (const entry of this.#entries.values()) {
-      const { uid, source, enumerator } = entry
-      if (enumerator === undefined) continue
+      const { uid, source, enumerator, finished } = entry
+      if (enumerator === undefined) {
+        if (finished !== undefined) states.set(uid, finished)
+        continue
+      }
       entry.newestSnapshot = id
       const writer = createWriter()
       source.enumeratorCodec.encode(enumerator.snapshot(id), writer)
@@ -195,6 +203,12 @@ export class Enumerators {
   /** What they still say is heard by nobody. Never throws. */
   close(): void {
     for (const entry of this.#entries.values()) this.#end(entry)
+  }
+
+  /** Nothing runs of these, but every later checkpoint says what they have read: in another graph they may have to run again. */
+  #keepFinished(plan: RestorePlan): void {
+    for (const entry of this.#entries.values())
+      if (plan.finishedVertices.has(entry.vertex)) entry.finished = plan.enumerators.get(entry.uid)
   }
 
   async #restart(entry: Entry, plan: RestorePlan): Promise<void> {
