@@ -150,7 +150,7 @@ export class TriggeredWindowOperator implements StreamOperator {
     if (merged.length !== 1 || first!.startMs !== window.startMs) return this.#merge({ window, merged }, timestamp)
     if (first!.endMs === window.endMs) return
     this.#ends!.put(window.startMs, window.endMs)
-    // The timer of an end that is still to come moves by itself.
+    // The timer of an end that is still to come moves by itself, as does that of the clearing behind it.
     if (this.#lifetime.hasEnded(first!)) this.#arm(window)
   }
 
@@ -261,10 +261,9 @@ export class TriggeredWindowOperator implements StreamOperator {
     if (this.#assigner.kind !== 'global') this.#register('clear', this.#lifetime.lastMoment(window) + 1, window)
   }
 
-  /** The allowed lateness may have grown at a restore, or the session meanwhile. */
+  /** The allowed lateness may have grown at a restore, or the session meanwhile: by a wall clock that was set back also one that had ended. */
   #clearAt(timestampMs: number, window: TimeWindow): void {
-    if (this.#lifetime.lastMoment(window) >= timestampMs)
-      this.#register('clear', this.#lifetime.lastMoment(window) + 1, window)
+    if (this.#lifetime.lastMoment(window) >= timestampMs) this.#arm(window)
     else this.#clear(window)
   }
 

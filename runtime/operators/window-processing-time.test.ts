@@ -58,6 +58,30 @@ describe('windows of processing time', () => {
     expect(await windows.isEmpty()).toBe(true)
   })
 
+  it('of a session that has ended and grows, since the wall clock was set back, end once more: no record is lost', async () => {
+    class SteppedClock extends ManualClock {
+      backMs = 0
+
+      override wallMs(): number {
+        return super.wallMs() - this.backMs
+      }
+    }
+    const clock = new SteppedClock(0)
+    const assigner = sessionWindows({ gapMs: 10, time: 'processing' })
+    const windows = await WindowSubtasks.open({ assigner }, manualEnvironment({ clock }))
+    windows.process({ key: 'a', n: 1 })
+    await windows.advance(10)
+    expect(valuesOf(windows.takeOutput())).toEqual([['a', 0, 10, [1]]])
+    clock.backMs = 5
+    windows.process({ key: 'a', n: 2 })
+    await windows.advance(9)
+    expect(valuesOf(windows.takeOutput())).toEqual([])
+    await windows.advance(1)
+    expect(valuesOf(windows.takeOutput())).toEqual([['a', 0, 15, [1, 2]]])
+    await windows.advance(1)
+    expect(await windows.isEmpty()).toBe(true)
+  })
+
   it('do not find windows of event time', async () => {
     const windows = await openAtZero({ assigner: tumblingWindows({ sizeMs: 10 }) })
     windows.process({ key: 'a', n: 1 }, 1)
