@@ -352,13 +352,15 @@ class Machine implements CheckpointCoordinator {
         this.#actions.push({ type: 'discard', id: pending.id, snapshot })
     }
     this.#answer(pending.request, 'failed', pending.id, `${reason}: ${detail}`)
-    if (pending.halt !== undefined) {
-      this.#onHaltOver()
-      this.#actions.push({ type: 'restartHalted', id: pending.id, detail: `${reason}: ${detail}` })
+    if (pending.halt !== undefined) this.#onHaltOver()
+    let hasFailed = false
+    if (pending.kind === 'checkpoint') {
+      this.#finalFailures++
+      hasFailed = countsAsFailure[reason] && this.#isTooMuch(pending.id, `${reason}: ${detail}`)
     }
-    if (pending.kind === 'savepoint') return
-    this.#finalFailures++
-    if (countsAsFailure[reason]) this.#count(pending.id, `${reason}: ${detail}`)
+    // A job that has failed restarts by its strategy, if at all: with what has halted.
+    if (pending.halt !== undefined && !hasFailed)
+      this.#actions.push({ type: 'restartHalted', id: pending.id, detail: `${reason}: ${detail}` })
   }
 
   /** Until all run again nothing could complete: what has halted acknowledges nothing. */
@@ -367,11 +369,11 @@ class Machine implements CheckpointCoordinator {
     this.#requests.dropMoves()
   }
 
-  /** Savepoints never count: one that fails leaves the job running (scenarios.md R20 b). */
-  #count(id: CheckpointId, detail: string): void {
+  /** Counts a failure, and fails the job by one too many. Savepoints never count: one that fails leaves the job running (scenarios.md R20 b). */
+  #isTooMuch(id: CheckpointId, detail: string): boolean {
     this.#counters.consecutiveFailures++
     const { consecutiveFailures } = this.#counters
-    if (consecutiveFailures <= this.#settings.tolerableFailures) return
+    if (consecutiveFailures <= this.#settings.tolerableFailures) return false
     this.#counters.consecutiveFailures = 0
     this.#allRunning = false
     const last = `the last, ${id}, ${detail}`
@@ -379,6 +381,7 @@ class Machine implements CheckpointCoordinator {
       type: 'failJob',
       reason: `${consecutiveFailures} checkpoints in a row did not complete (${last})`,
     })
+    return true
   }
 
   #end(nowMs: number): void {

@@ -108,7 +108,12 @@ describe('imports', () => {
 
   it('of decisions about a job are pure: no client, no cache, no act', () => {
     const pure = /^operator\/(decide|upgrade|validate|status|conditions|revision)[^/]*\.ts$/
-    const inner = [pure, /^operator\/((savepoint-)?contract|resources\/[a-z-]+)\.ts$/, /^crds\//, /^runtime\/base\/errors\.ts$/]
+    const inner = [
+      pure,
+      /^operator\/((savepoint-)?contract|resources\/[a-z-]+)\.ts$/,
+      /^crds\//,
+      /^runtime\/base\/errors\.ts$/,
+    ]
     const files = typescriptFiles().filter((file) => pure.test(file.path) && !isTest(file))
     const wrong = files
       .flatMap((file) => importsOf(file).map((imported) => ({ file, imported })))
