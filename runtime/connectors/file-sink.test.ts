@@ -16,6 +16,7 @@ interface Row {
 
 async function open<T>(files: FileSystem, sink: Sink<T>, attempt = 1) {
   const failures: unknown[] = []
+  const woken: (boolean | undefined)[] = []
   const environment = manualEnvironment()
   const writer = sink.createWriter({
     environment,
@@ -26,7 +27,7 @@ async function open<T>(files: FileSystem, sink: Sink<T>, attempt = 1) {
     metrics: new Metrics(),
     restored: { items: [] },
     fail: (error) => failures.push(error),
-    wake: () => undefined,
+    wake: () => void woken.push(writer.ready),
   })
   await writer.open()
   const committer = sink.createCommitter!({ environment, files, uid: 'out', job: conformanceJob })
@@ -35,7 +36,7 @@ async function open<T>(files: FileSystem, sink: Sink<T>, attempt = 1) {
       checkpoint: checkpointId(id),
       ...prepared,
     }))
-  return { writer, committer, prepare, failures }
+  return { writer, committer, prepare, failures, woken }
 }
 
 const textOf = async (files: FileSystem, path: string): Promise<string> =>
@@ -69,6 +70,24 @@ describe('file sink', () => {
     writer.write({ n: 2 }, 0)
     await committer.commit(await first)
     expect(await textOf(files, `out/${(await visible(files))[0]}`)).toBe('{"n":1}\n')
+  })
+
+  it('is not ready while the disk is behind, and wakes its task once that has caught up', async () => {
+    const files = new MemoryFiles()
+    const disk = Promise.withResolvers<void>()
+    const append = files.append.bind(files)
+    files.append = async (path, bytes) => {
+      await disk.promise
+      await append(path, bytes)
+    }
+    const { writer, prepare, woken, failures } = await open(files, jsonLineFileSink<Row>({ folder: 'out' }))
+    const text = 'x'.repeat(1024 * 1024)
+    let written = 0
+    for (; writer.ready === true && written < 300; written++) writer.write({ n: written, text }, 0)
+    expect([written, woken]).toEqual([8, []])
+    disk.resolve()
+    expect(await prepare(1)).toHaveLength(1)
+    expect([writer.ready, woken, failures]).toEqual([true, [true], []])
   })
 
   it('writes more than one buffer', async () => {

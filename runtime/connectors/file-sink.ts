@@ -23,7 +23,9 @@ export interface TextFormat<T> {
 
 /** A writer hands its text over in pieces of about this size: fewer, larger appends. */
 const FLUSH_CHARACTERS = 256 * 1024
-/** write() cannot wait; text that the disk has not taken yet may grow up to this. */
+/** From this much on that the disk has not taken yet the writer is not ready: its producers wait for the disk. */
+const UNWRITTEN_BYTES_READY = 8 * 1024 * 1024
+/** One record may lead to many, and they cannot wait: beyond this much the task fails (MR-N11). */
 const UNWRITTEN_BYTES_MAX = 256 * 1024 * 1024
 
 export function fileSink<T>(folder: string, format: TextFormat<T>): Sink<T> {
@@ -62,6 +64,10 @@ class FileSinkWriter<T> implements SinkWriter<T> {
     this.#openedAfter = context.newestKnownCheckpoint
     this.#folder = folder
     this.#format = format
+  }
+
+  get ready(): boolean {
+    return this.#unwrittenBytes < UNWRITTEN_BYTES_READY
   }
 
   async open(): Promise<void> {
@@ -144,7 +150,9 @@ class FileSinkWriter<T> implements SinkWriter<T> {
       throw connectorError('MR-N11', `${this.#folder} (limit ${UNWRITTEN_BYTES_MAX} bytes).`)
     this.#enqueue(transaction.path, async () => {
       await this.#context.files.append(transaction.path, bytes)
+      const wasReady = this.ready
       this.#unwrittenBytes -= bytes.byteLength
+      if (!wasReady && this.ready) this.#context.wake()
     })
   }
 
