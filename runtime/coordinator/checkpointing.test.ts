@@ -78,6 +78,7 @@ async function subject(
     onCompleted: ({ manifest }) => story.push(`completed ${manifest.id}`),
     onOrphan: (of) => story.push(`orphan of ${of}`),
     onAborted: ({ id: of }) => story.push(`aborted ${of}`),
+    onLateCopies: (of) => story.push(`late copies of ${of}`),
     onRequestFailed: (request) => story.push(`request ${request} failed`),
     onHaltFailed: () => story.push('halt failed'),
     onStepped: () => undefined,
@@ -292,7 +293,7 @@ describe('a snapshot whose final states are copied', () => {
     const { story, read, checkpointing } = await copying()
     read.reject(new Error('the state is gone'))
     await checkpointing.quiet()
-    expect(story.slice(2)).toEqual(['event manifestFailed (Error: the state is gone)'])
+    expect(story.slice(2, 3)).toEqual(['event manifestFailed (Error: the state is gone)'])
   })
 
   it('holds no restart up once the core has aborted it, and never gets a manifest', async () => {
@@ -300,9 +301,10 @@ describe('a snapshot whose final states are copied', () => {
     answers.set('subtasksLost', () => [lost])
     checkpointing.handle({ type: 'subtasksLost', tasks: [source] })
     await checkpointing.quiet()
+    expect(story.slice(2)).toEqual(['event subtasksLost', 'aborted 4', 'abort 4 to all'])
     read.resolve(new Uint8Array())
     await settlePromises()
-    expect(story.slice(2)).toEqual(['event subtasksLost', 'aborted 4', 'abort 4 to all'])
+    expect(story.slice(5), 'what was written meanwhile is swept').toEqual(['late copies of 4'])
     expect(await store.list('')).toEqual([])
   })
 
@@ -331,7 +333,7 @@ describe('a snapshot whose final states are copied', () => {
     await checkpointing.quiet()
     read.resolve(new Uint8Array())
     await settlePromises()
-    expect(story).toEqual(['event acknowledged', 'event copyBegun'])
+    expect(story).toEqual(['event acknowledged', 'event copyBegun', 'late copies of 4'])
     expect(await store.list('')).toEqual([])
   })
 })

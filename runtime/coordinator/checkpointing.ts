@@ -47,6 +47,8 @@ export interface CheckpointingOptions {
   readonly onCompleted: (completed: CompletedSnapshot, head: Head) => void
   readonly onOrphan: (id: CheckpointId, snapshot: SubtaskSnapshot) => void
   readonly onAborted: (failed: FailedSnapshot) => void
+  /** Copies may have been written since it was aborted. */
+  readonly onLateCopies: (id: CheckpointId, kind: SnapshotKind) => void
   /** A completed one is told by onCompleted. */
   readonly onRequestFailed: (request: RequestId, detail: string) => void
   /** Subtasks have halted for a savepoint that will not be. */
@@ -262,7 +264,7 @@ export class Checkpointing {
 
   /** undefined: the core has given it up meanwhile, or all has ended here. */
   async #contained(collected: CollectedSnapshot): Promise<CollectedSnapshot | undefined> {
-    const { id } = collected
+    const { id, kind } = collected
     const needed = this.#selfContained.needed(collected)
     // Nearly always: what subtasks write goes where it belongs.
     if (needed.missing.size === 0) return needed.snapshot
@@ -276,6 +278,7 @@ export class Checkpointing {
       this.handle({ type: 'copied', id })
       return contained
     } catch (error) {
+      void this.#selfContained.settled().then(() => this.#options.onLateCopies(id, kind))
       if (signal.aborted) return undefined
       throw error
     } finally {

@@ -68,6 +68,11 @@ export class SelfContained {
     return withEach(snapshot, (handle) => copied.get(nameOf(handle)) ?? handle)
   }
 
+  /** Resolves when nothing of what was begun until now is read or written any more. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#underWay)
+  }
+
   /** Its swap has won. */
   completed(completed: CheckpointId): void {
     for (const [original, copy] of this.#pending.get(completed) ?? []) this.#known.set(original, copy)
