@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { settlePromises } from '../testkit/manual-clock.ts'
 import { forEachBounded } from './bounded.ts'
 
 describe('work on many things', () => {
@@ -22,18 +23,24 @@ describe('work on many things', () => {
     await expect(failing).rejects.toThrow('thing 1')
   })
 
-  it('begins with nothing more once one has failed', async () => {
+  it('begins with nothing more behind an error or an abort', async () => {
     const begun: number[] = []
-    let release = (): void => undefined
-    const second = new Promise<void>((resolve) => (release = resolve))
-    const failing = forEachBounded([1, 2, 3, 4], 2, (thing) => {
+    const failing = forEachBounded([1, 2, 3, 4, 5, 6], 2, async (thing) => {
       begun.push(thing)
-      return thing === 1 ? Promise.reject(new Error('thing 1')) : second
+      if (thing === 1) throw new Error('thing 1')
+      await Promise.resolve()
     })
     await expect(failing).rejects.toThrow('thing 1')
-    release()
-    await second
-    for (let turn = 0; turn < 10; turn++) await Promise.resolve()
+    await settlePromises()
     expect(begun).toEqual([1, 2])
+    const stop = new AbortController()
+    const never = new Promise<void>(() => undefined)
+    const aborted = forEachBounded([3, 4], 1, (thing) => (begun.push(thing), never), { signal: stop.signal })
+    stop.abort(new Error('given up'))
+    await expect(aborted).rejects.toThrow('given up')
+    expect(begun).toEqual([1, 2, 3])
+    const late = forEachBounded([5], 1, (thing) => (begun.push(thing), never), { signal: stop.signal })
+    await expect(late).rejects.toThrow('given up')
+    expect(begun).toEqual([1, 2, 3])
   })
 })

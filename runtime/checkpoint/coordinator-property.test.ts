@@ -58,7 +58,7 @@ class World {
   readonly notified = new Set<CheckpointId>()
   readonly asked = new Set<RequestId>()
   readonly answered = new Set<RequestId>()
-  outstanding: { readonly type: 'manifest' | 'swap'; readonly id: CheckpointId } | undefined
+  outstanding: { readonly type: 'manifest' | 'copies' | 'swap'; readonly id: CheckpointId } | undefined
   newestTriggered = 0
 
   choose({ what, who, delayMs }: Choice): void {
@@ -95,6 +95,7 @@ class World {
       this.step(what % 2 ? { type: 'savepointRequested', request } : { type: 'checkpointRequested', request })
     } else if (what < 68) this.step({ type: 'triggerFailed', id, reason: 'enumerator' })
     else if (what < 90) this.settle(what < 86)
+    else if (what < 93) this.copy()
     else this.step({ type: 'tick' })
   }
 
@@ -114,14 +115,24 @@ class World {
     this.ended.delete(key)
   }
 
+  /** Begins to copy for a manifest, or has copied. */
+  copy(): void {
+    const { outstanding } = this
+    if (outstanding === undefined || outstanding.type === 'swap') return
+    const { type, id } = outstanding
+    this.outstanding = { type: type === 'copies' ? 'manifest' : 'copies', id }
+    this.step({ type: type === 'copies' ? 'copied' : 'copyBegun', id })
+  }
+
   settle(well: boolean): void {
+    if (well && this.outstanding?.type === 'copies') this.copy()
     const { outstanding } = this
     if (outstanding === undefined) return
     const { type, id } = outstanding
     // One that stays unclear waits on: the shell settles it (rule 4).
     if (type === 'swap' && !well) return
     this.outstanding = undefined
-    if (type === 'manifest')
+    if (type !== 'swap')
       return this.step(well ? { type: 'manifestWritten', id } : { type: 'manifestFailed', id, reason: 'store' })
     this.swapsWon.add(id)
     this.step({ type: 'swapWon', id })
@@ -149,6 +160,10 @@ class World {
           break
         case 'abort':
           this.end(action.id, 'aborted')
+          if (this.outstanding?.id === action.id) {
+            expect(this.outstanding.type, 'a write that can complete it goes on').toBe('copies')
+            this.outstanding = undefined
+          }
           break
         case 'writeManifest':
           expect(action.snapshot.subtasks.size).toBe(tasks.length)

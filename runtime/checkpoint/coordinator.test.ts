@@ -190,6 +190,10 @@ class Play {
         return named(0).map((task) => ({ type: 'waitsForCheckpoint', ...speak(task) }))
       case 'trigger-failed':
         return [{ type: 'triggerFailed', id, reason }]
+      case 'copy-begun':
+        return [{ type: 'copyBegun', id }]
+      case 'copied':
+        return [{ type: 'copied', id }]
       case 'manifest-written':
         return [{ type: 'manifestWritten', id }]
       case 'manifest-failed':

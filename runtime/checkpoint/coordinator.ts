@@ -4,8 +4,8 @@
 //
 //   trigger ──▶ collecting ──all acknowledged──▶ writing ──manifest written──▶ swapping ──swap won──▶ complete
 //                   │                               │                             │
-//                   └─ declined, expired,           └─ manifest failed            └─ fenced: everything stops
-//                      subtask lost, trigger failed          │
+//                   └─ declined, expired,           ├─ manifest failed            └─ fenced: everything stops
+//                      subtask lost, trigger failed └─ while copying: expired, subtask lost
 //                                  ╰───────── aborted ───────╯
 //
 // notifyComplete, the permit to commit, comes only after the swap was won (rule 3): a coordinator that was overtaken, or one that dies
@@ -178,8 +178,15 @@ class Machine implements CheckpointCoordinator {
         if (this.#pending?.id === event.id && this.#pending.phase === 'collecting')
           this.#abort('trigger failed', event.reason, nowMs)
         return undefined
+      case 'copyBegun':
+        this.#expectPhase(event.id, 'writing').isCopying = true
+        return undefined
+      case 'copied':
+        this.#expectPhase(event.id, 'writing').isCopying = false
+        return undefined
       case 'manifestWritten': {
         const pending = this.#expectPhase(event.id, 'writing')
+        invariant(!pending.isCopying, `the manifest of ${event.id} was written before its copies`)
         pending.phase = 'swapping'
         this.#actions.push({ type: 'swap', snapshot: pending.collected() })
         return undefined
@@ -212,8 +219,8 @@ class Machine implements CheckpointCoordinator {
   #onLost(tasks: readonly TaskId[], nowMs: number): void {
     const released = this.#subtasks.lost(tasks)
     const pending = this.#pending
-    // Rule 21: one that is fully acknowledged goes on; it is what the lost subtasks will be restored from.
-    if (pending?.phase === 'collecting' && tasks.length > 0) {
+    // Rule 21: one that is fully acknowledged goes on; it is what the lost subtasks will be restored from. But no restart waits for copies.
+    if (pending?.mayBeAborted === true && tasks.length > 0) {
       this.#abort('subtask lost', someOf(new Set(tasks.map(taskKey))), nowMs)
     }
     for (const snapshot of released) {
@@ -393,12 +400,11 @@ class Machine implements CheckpointCoordinator {
 
   #giveUpWhatIsDue(nowMs: number): void {
     const pending = this.#pending
-    if (pending?.phase === 'collecting' && pending.deadlineMs <= nowMs) {
-      this.#abort(
-        'expired',
-        `no answer of ${someOf(pending.missing)} within ${nowMs - pending.triggeredAtMs} ms`,
-        nowMs,
-      )
+    if (pending?.mayBeAborted === true && pending.deadlineMs <= nowMs) {
+      const what = pending.isCopying
+        ? 'final states of finished subtasks not copied'
+        : `no answer of ${someOf(pending.missing)}`
+      this.#abort('expired', `${what} within ${nowMs - pending.triggeredAtMs} ms`, nowMs)
     }
     const over = this.#subtasks.allFinished && this.#pending === undefined
     for (const { request } of this.#requests.giveUp(over ? 'all' : { dueAtMs: nowMs })) {
@@ -439,7 +445,7 @@ class Machine implements CheckpointCoordinator {
   /** One wake-up at a time: the earliest moment at which a tick would do something. */
   #arm(nowMs: number): void {
     const moments = [this.#requests.earliestDeadlineMs]
-    if (this.#pending?.phase === 'collecting') moments.push(this.#pending.deadlineMs)
+    if (this.#pending?.mayBeAborted === true) moments.push(this.#pending.deadlineMs)
     if (this.#mayTrigger) {
       moments.push(this.#requests.earliestRefusalMs)
       const decision = decideTrigger(this.#triggerFacts, nowMs)

@@ -68,6 +68,10 @@ export type CheckpointEvent =
   | { readonly type: 'waitsForCheckpoint'; readonly task: TaskId; readonly attempt: Attempt }
   /** The enumerators' snapshot for this id could not be made or the trigger not be sent. */
   | { readonly type: 'triggerFailed'; readonly id: CheckpointId; readonly reason: string }
+  /** Before its manifest, final states of finished subtasks are copied. It may take long, and decides nothing: it ends as collecting does. */
+  | { readonly type: 'copyBegun'; readonly id: CheckpointId }
+  /** Its manifest is written now. */
+  | { readonly type: 'copied'; readonly id: CheckpointId }
   | { readonly type: 'manifestWritten'; readonly id: CheckpointId }
   | { readonly type: 'manifestFailed'; readonly id: CheckpointId; readonly reason: string }
   /** The only good end of a swap: the shell settles an unclear one first (rule 4), and one that did not land has met another owner. */

@@ -9,8 +9,9 @@ import type { CollectedSnapshot } from './core-contract.ts'
 import type { Subtask } from './subtasks.ts'
 
 /**
- * collecting: waits for acknowledgements; may expire and be aborted. writing (the manifest) and swapping (HEAD): fully
- * acknowledged; only the outcome of the store ends it, since an unclear swap may have landed (rule 4).
+ * collecting: waits for acknowledgements; may expire and be aborted. writing (the manifest, before it copies of final states) and
+ * swapping (HEAD): fully acknowledged; besides while it is copied only the outcome of the store ends it, since an unclear swap may have
+ * landed (rule 4).
  */
 export type PendingPhase = 'collecting' | 'writing' | 'swapping'
 
@@ -31,6 +32,8 @@ export class PendingSnapshot {
   readonly triggeredAtMs: number
   readonly deadlineMs: number
   phase: PendingPhase = 'collecting'
+  /** What it needs of other snapshots is being copied. */
+  isCopying = false
   readonly #missing = new Set<TaskKey>()
   readonly #triggered = new Set<TaskKey>()
   readonly #acknowledged = new Map<TaskKey, { readonly task: TaskId; readonly snapshot: SubtaskSnapshot }>()
@@ -48,6 +51,11 @@ export class PendingSnapshot {
       else this.#missing.add(key)
     }
     invariant(this.#missing.size > 0, `snapshot ${this.id} has nobody to trigger`)
+  }
+
+  /** It waits for what has no bound of its own, and nothing that could complete it is under way. */
+  get mayBeAborted(): boolean {
+    return this.phase === 'collecting' || this.isCopying
   }
 
   get missing(): ReadonlySet<TaskKey> {

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { InvariantError } from '../base/errors.ts'
 import { checkpointId, incarnation, jobId, start, subtaskIndex, vertexId } from '../base/ids.ts'
+import type { SnapshotReader } from '../checkpoint/contract.ts'
 import type { CheckpointAction, CheckpointEvent, CollectedSnapshot } from '../checkpoint/core-contract.ts'
 import type { CheckpointCoordinator } from '../checkpoint/coordinator.ts'
 import { graphOf } from '../checkpoint/test-graph.ts'
-import { codec, collectedOf, subtaskSnapshot, transaction } from '../checkpoint/test-snapshots.ts'
+import { codec, collectedOf, listOf, subtaskSnapshot, transaction } from '../checkpoint/test-snapshots.ts'
 import type { HeadStore, ObjectStore } from '../storage/contract.ts'
 import { close, newJob, reserveIds } from '../storage/head.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
@@ -25,6 +26,7 @@ async function subject(
     readonly head?: (memory: MemoryHeadStore) => HeadStore
     readonly store?: Partial<ObjectStore>
     readonly ids?: number
+    readonly reader?: SnapshotReader
   } = {},
 ) {
   const environment = manualEnvironment()
@@ -55,7 +57,7 @@ async function subject(
     keeper,
     store: Object.assign(store, options.store),
     writers: { ofKind: () => ({ write: async () => ({ kind: 'inline', base64: '', crc: 0 }) }) },
-    reader: { read: async () => new Uint8Array() },
+    reader: options.reader ?? { read: async () => new Uint8Array() },
     environment,
     graph,
     job: jobId('job'),
@@ -76,6 +78,7 @@ async function subject(
     onCompleted: ({ manifest }) => story.push(`completed ${manifest.id}`),
     onOrphan: (of) => story.push(`orphan of ${of}`),
     onAborted: ({ id: of }) => story.push(`aborted ${of}`),
+    onLateCopies: (of) => story.push(`late copies of ${of}`),
     onRequestFailed: (request) => story.push(`request ${request} failed`),
     onHaltFailed: () => story.push('halt failed'),
     onStepped: () => undefined,
@@ -90,9 +93,9 @@ async function subject(
     id: id(of),
   })
   /** The core does what it does for a snapshot that all have acknowledged. */
-  const completes = (of: number) => {
-    answers.set('acknowledged', () => [{ type: 'writeManifest', snapshot: collected(of) }])
-    answers.set('manifestWritten', () => [{ type: 'swap', snapshot: collected(of) }])
+  const completes = (of: number, snapshot = collected(of)) => {
+    answers.set('acknowledged', () => [{ type: 'writeManifest', snapshot }])
+    answers.set('manifestWritten', () => [{ type: 'swap', snapshot }])
     answers.set('swapWon', () => [{ type: 'notifyComplete', id: id(of) }])
     checkpointing.handle({
       type: 'acknowledged',
@@ -255,6 +258,83 @@ describe("carrying out the checkpoint coordinator's decisions", () => {
     checkpointing.handle({ type: 'tick' })
     await settlePromises()
     expect((await keeper.read())!.reservedIds).toBe(2000)
+  })
+})
+
+describe('a snapshot whose final states are copied', () => {
+  /** One of them lies in a savepoint, and is read when the test says so. */
+  async function copying(options: Parameters<typeof subject>[0] = {}) {
+    const read = Promise.withResolvers<Uint8Array>()
+    const made = await subject({ ...options, reader: { read: () => read.promise } })
+    const sink = { operatorState: { list: listOf('union', 'savepoint-2/final') } }
+    const finals = collectedOf(graph, (vertex) => subtaskSnapshot(vertex === 'sink' ? { sink } : {}))
+    made.completes(4, { ...finals, id: id(4) })
+    await settlePromises()
+    return { ...made, read }
+  }
+  const lost: CheckpointAction = { type: 'abort', id: id(4), kind: 'checkpoint', reason: 'subtask lost', detail: '' }
+
+  it('is said to be, and its manifest is written behind that', async () => {
+    const { story, read, checkpointing } = await copying()
+    expect(story).toEqual(['event acknowledged', 'event copyBegun'])
+    read.resolve(new Uint8Array())
+    await checkpointing.quiet()
+    expect(story.slice(2)).toEqual([
+      'event copied',
+      'create chk-4/_metadata',
+      'event manifestWritten',
+      'completed 4',
+      'event swapWon',
+      'complete 4 to all',
+    ])
+  })
+
+  it('fails with a copy that fails', async () => {
+    const { story, read, checkpointing } = await copying()
+    read.reject(new Error('the state is gone'))
+    await checkpointing.quiet()
+    expect(story.slice(2, 3)).toEqual(['event manifestFailed (Error: the state is gone)'])
+  })
+
+  it('holds no restart up once the core has aborted it, and never gets a manifest', async () => {
+    const { story, read, checkpointing, answers, store } = await copying()
+    answers.set('subtasksLost', () => [lost])
+    checkpointing.handle({ type: 'subtasksLost', tasks: [source] })
+    await checkpointing.quiet()
+    expect(story.slice(2)).toEqual(['event subtasksLost', 'aborted 4', 'abort 4 to all'])
+    read.resolve(new Uint8Array())
+    await settlePromises()
+    expect(story.slice(5), 'what was written meanwhile is swept').toEqual(['late copies of 4'])
+    expect(await store.list('')).toEqual([])
+  })
+
+  it('gets a manifest or is aborted, in whatever turn after the last copy subtasks are lost', async () => {
+    const ends = new Set<string>()
+    for (let turns = 0; turns < 30; turns++) {
+      const { story, read, checkpointing, answers } = await copying()
+      read.resolve(new Uint8Array())
+      await settlePromises(turns)
+      const isCopied = story.includes('event copied')
+      answers.set('subtasksLost', () => (isCopied ? [] : [lost]))
+      checkpointing.handle({ type: 'subtasksLost', tasks: [source] })
+      await checkpointing.quiet()
+      await settlePromises()
+      const [end] = ['create chk-4/_metadata', 'aborted 4'].filter((what) => story.includes(what))
+      expect(story.includes('event copied'), `after ${turns} turns`).toBe(isCopied)
+      expect(end, `after ${turns} turns`).toBe(isCopied ? 'create chk-4/_metadata' : 'aborted 4')
+      ends.add(end!)
+    }
+    expect(ends.size).toBe(2)
+  })
+
+  it('goes no further after close', async () => {
+    const { story, read, checkpointing, store } = await copying()
+    checkpointing.close()
+    await checkpointing.quiet()
+    read.resolve(new Uint8Array())
+    await settlePromises()
+    expect(story).toEqual(['event acknowledged', 'event copyBegun', 'late copies of 4'])
+    expect(await store.list('')).toEqual([])
   })
 })
 

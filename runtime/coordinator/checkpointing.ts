@@ -47,6 +47,8 @@ export interface CheckpointingOptions {
   readonly onCompleted: (completed: CompletedSnapshot, head: Head) => void
   readonly onOrphan: (id: CheckpointId, snapshot: SubtaskSnapshot) => void
   readonly onAborted: (failed: FailedSnapshot) => void
+  /** Copies may have been written since it was aborted. */
+  readonly onLateCopies: (id: CheckpointId, kind: SnapshotKind) => void
   /** A completed one is told by onCompleted. */
   readonly onRequestFailed: (request: RequestId, detail: string) => void
   /** Subtasks have halted for a savepoint that will not be. */
@@ -67,6 +69,7 @@ export class Checkpointing {
   /** Written, and on their way to HEAD. */
   readonly #manifests = new Map<CheckpointId, { readonly ref: ManifestRef; readonly contained: CollectedSnapshot }>()
   readonly #selfContained: SelfContained
+  #copying: { readonly id: CheckpointId; readonly stop: AbortController } | undefined
   readonly #writing = new Set<Promise<void>>()
   readonly #swapping = new Set<Promise<void>>()
   #newestTriggered: CheckpointId | undefined
@@ -119,8 +122,9 @@ export class Checkpointing {
 
   /**
    * Resolves when no fully acknowledged snapshot is on its way to HEAD. Every restore waits for it (rules 4, 21): else it would begin
-   * before a checkpoint whose permit comes later, and the records between would be committed twice. After close() a manifest that is
-   * being written leads to no swap any more, and is not waited for.
+   * before a checkpoint whose permit comes later, and the records between would be committed twice. One that is still copied is given up
+   * when subtasks are lost, so that no restart waits for it. After close() a manifest that is being written leads to no swap any more, and
+   * is not waited for.
    */
   async quiet(): Promise<void> {
     while (this.#swapping.size > 0 || (!this.#closed && this.#writing.size > 0)) {
@@ -136,6 +140,7 @@ export class Checkpointing {
 
   close(): void {
     this.#closed = true
+    this.#copying?.stop.abort()
     this.#endWaiting()
     this.#timer?.cancel()
     this.#events.length = 0
@@ -155,6 +160,7 @@ export class Checkpointing {
           detail: action.detail,
         })
         this.#enumeratorStates.delete(action.id)
+        if (this.#copying?.id === action.id) this.#copying.stop.abort()
         this.#options.onAborted(action)
         return execution.broadcast({ type: 'abort', id: action.id })
       case 'writeManifest':
@@ -221,9 +227,10 @@ export class Checkpointing {
     const { id, kind } = collected
     try {
       environment.failpoints.hit('coordinator.manifest.before')
+      const contained = await this.#contained(collected)
+      if (contained === undefined) return
       const enumerators = await this.#enumeratorStates.get(id)
       this.#enumeratorStates.delete(id)
-      const contained = await this.#selfContained.of(collected)
       const manifest = fromCollected(contained, {
         job,
         start,
@@ -252,6 +259,30 @@ export class Checkpointing {
       // A manifest that contradicts itself would do so the next time as well, and the job go on unprotected.
       if (error instanceof InvariantError) return onBroken(error)
       this.handle({ type: 'manifestFailed', id, reason: String(error) })
+    }
+  }
+
+  /** undefined: the core has given it up meanwhile, or all has ended here. */
+  async #contained(collected: CollectedSnapshot): Promise<CollectedSnapshot | undefined> {
+    const { id, kind } = collected
+    const needed = this.#selfContained.needed(collected)
+    // Nearly always: what subtasks write goes where it belongs.
+    if (needed.missing.size === 0) return needed.snapshot
+    const stop = new AbortController()
+    const { signal } = stop
+    this.#copying = { id, stop }
+    this.handle({ type: 'copyBegun', id })
+    try {
+      const contained = await this.#selfContained.copied(needed, signal)
+      if (signal.aborted) return undefined
+      this.handle({ type: 'copied', id })
+      return contained
+    } catch (error) {
+      void this.#selfContained.settled().then(() => this.#options.onLateCopies(id, kind))
+      if (signal.aborted) return undefined
+      throw error
+    } finally {
+      if (this.#copying?.id === id) this.#copying = undefined
     }
   }
 

@@ -159,6 +159,7 @@ export function assembleParts({ options, keeper, head, block, interruptions, wai
       cleanup.orphans.aborted(failed.id, failed.kind)
       options.observer?.checkpointFailed?.(failed)
     },
+    onLateCopies: (id, kind) => cleanup.orphans.aborted(id, kind),
     onRequestFailed: (request, detail) => void savepoints.failed(request, detail),
     onHaltFailed: (reason) => interruptions.push({ type: 'failure', failure: haltFailure(reason, placement) }),
     onFailJob: (reason) => interruptions.push({ type: 'failure', failure: checkpointsFailure(reason, placement) }),

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { checkpointId, subtaskIndex, taskKey, vertexId } from '../base/ids.ts'
-import type { KeyedSnapshot, StateHandle } from '../checkpoint/contract.ts'
+import { checkpointId, requestId, subtaskIndex, taskKey, vertexId } from '../base/ids.ts'
+import type { KeyedSnapshot, OperatorStateSnapshot, StateHandle } from '../checkpoint/contract.ts'
 import type { CollectedSnapshot } from '../checkpoint/core-contract.ts'
 import { SnapshotDownloader } from '../checkpoint/snapshot-reader.ts'
 import { SnapshotUploader } from '../checkpoint/snapshot-writer.ts'
@@ -11,8 +11,9 @@ import type { ObjectKey } from '../storage/contract.ts'
 import { ForeignFiles } from '../storage/foreign-files.ts'
 import { MemoryFiles } from '../storage/memory-files.ts'
 import { MemoryObjectStore } from '../storage/memory-store.ts'
-import { manualEnvironment } from '../testkit/manual-clock.ts'
-import { SelfContained } from './self-contained.ts'
+import { manualEnvironment, settlePromises } from '../testkit/manual-clock.ts'
+import { Cluster, splits } from '../../tests/support/coordinator-cluster.ts'
+import { copiedBytesMax, SelfContained } from './self-contained.ts'
 
 const graph = graphOf({ vertices: [{ id: 'done' }, { id: 'runs' }] })
 const key = (vertex: string) => taskKey({ vertex: vertexId(vertex), subtask: subtaskIndex(0) })
@@ -53,7 +54,7 @@ async function subject(kind: 'checkpoint' | 'savepoint', objects: Readonly<Recor
   const reader = new SnapshotDownloader({ store, foreign: new ForeignFiles(files), environment })
   const copier = new SelfContained({ reader, writers })
   const make = async (of: CollectedSnapshot) => {
-    const copying = copier.of(of)
+    const copying = copier.copied(copier.needed(of), new AbortController().signal)
     copying.catch(() => undefined)
     await environment.clock.advanceSettled(1000)
     return copying
@@ -103,8 +104,8 @@ describe('a snapshot made self-contained', () => {
   })
 
   it('is the same one when nothing needs a copy', async () => {
-    const { collected, make } = await subject('checkpoint', { 'chk-7/a': 'a', 'shared/b': 'b' })
-    expect(await make(collected)).toEqual(collected)
+    const { collected, copier } = await subject('checkpoint', { 'chk-7/a': 'a', 'shared/b': 'b' })
+    expect(copier.needed(collected)).toEqual({ snapshot: collected, missing: new Map() })
   })
 
   it('copies for a checkpoint once: later ones name the copy of the one that completed, and no original is needed then', async () => {
@@ -132,5 +133,127 @@ describe('a snapshot made self-contained', () => {
     const { collected, make, store } = await subject('savepoint', { 'chk-7/a': 'a', 'chk-7/b': 'b' })
     await store.delete(['chk-7/b' as ObjectKey])
     await expect(make(collected)).rejects.toThrow(/MR-C50/)
+  })
+})
+
+describe('copies', () => {
+  const MiB = 1024 * 1024
+
+  /** Final states of these lengths, and reads and writes that settle when the test says so. */
+  function slowly(lengths: readonly number[]) {
+    const story: string[] = []
+    const waiting = new Map<string, () => void>()
+    const step = async (name: string): Promise<void> => {
+      story.push(name)
+      await new Promise<void>((resolve) => waiting.set(name, resolve))
+    }
+    const reader = {
+      read: async (handle: StateHandle) => {
+        await step(`read ${handle.kind === 'object' ? handle.object : ''}`)
+        return new TextEncoder().encode(handle.kind === 'object' ? handle.object : '')
+      },
+    }
+    const write = async (of: number, bytes: Uint8Array): Promise<StateHandle> => {
+      const object = new TextDecoder().decode(bytes)
+      await step(`write ${object} for ${of}`)
+      return { kind: 'object', object: `savepoint-${of}/${object}`, offset: 0, length: bytes.length, crc: 0 }
+    }
+    const copier = new SelfContained({ reader, writers: { ofKind: () => ({ write }) } })
+    const items = lengths.map((length, n): [string, OperatorStateSnapshot] => [
+      `list ${n}`,
+      {
+        redistribution: 'split',
+        codec,
+        items: { kind: 'object', object: `piece${n}`, offset: 0, length, crc: 0 },
+        count: 1,
+      },
+    ])
+    const collected = collectedOf(graph, (vertex) =>
+      subtaskSnapshot(vertex === 'done' ? { done: { operatorState: Object.fromEntries(items) } } : {}, true),
+    )
+    const copy = (id: number) => {
+      const stop = new AbortController()
+      const needed = copier.needed({ ...collected, id: checkpointId(id), kind: 'savepoint' })
+      const copied = copier.copied(needed, stop.signal)
+      copied.catch(() => undefined)
+      return { copied, stop }
+    }
+    const settle = async (...names: string[]) => {
+      for (const name of names) {
+        waiting.get(name)!()
+        await settlePromises()
+      }
+    }
+    return { copy, story, settle }
+  }
+
+  it('have no more bytes in memory than there is room for, and a larger piece goes alone', async () => {
+    expect(copiedBytesMax).toBe(64 * MiB)
+    const { copy, story, settle } = slowly([30 * MiB, 30 * MiB, 30 * MiB, 80 * MiB, 1, 1])
+    const { copied } = copy(12)
+    await settlePromises()
+    expect(story).toEqual(['read piece0', 'read piece1'])
+    await settle('read piece0')
+    expect(story).toEqual(['read piece0', 'read piece1', 'write piece0 for 12'])
+    await settle('write piece0 for 12')
+    expect(story.slice(3)).toEqual(['read piece2'])
+    await settle('read piece1', 'write piece1 for 12')
+    expect(story.slice(4)).toEqual(['write piece1 for 12'])
+    await settle('read piece2', 'write piece2 for 12')
+    expect(story.slice(5)).toEqual(['write piece2 for 12', 'read piece3'])
+    await settle('read piece3', 'write piece3 for 12')
+    expect(story.slice(7)).toEqual(['write piece3 for 12', 'read piece4', 'read piece5'])
+    await settle('read piece4', 'read piece5', 'write piece4 for 12', 'write piece5 for 12')
+    const { operatorState } = (await copied).subtasks.get(key('done'))!.snapshot.operators['done']!
+    expect(Object.values(operatorState!).map(({ items }) => items)).toMatchObject(
+      [0, 1, 2, 3, 4, 5].map((n) => ({ object: `savepoint-12/piece${n}` })),
+    )
+  })
+
+  it('that are given up end at once and begin nothing more; the next ones wait for what was under way', async () => {
+    const { copy, story, settle } = slowly([40 * MiB, 20 * MiB, 40 * MiB])
+    const { copied, stop } = copy(12)
+    await settlePromises()
+    await settle('read piece0')
+    stop.abort()
+    await expect(copied).rejects.toBe(stop.signal.reason)
+    const next = copy(13)
+    await settlePromises()
+    expect(story).toEqual(['read piece0', 'read piece1', 'write piece0 for 12'])
+    await settle('read piece1')
+    expect(story).toHaveLength(3)
+    await settle('write piece0 for 12')
+    expect(story.slice(3)).toEqual(['read piece0', 'read piece1'])
+    await settle('read piece0', 'read piece1', 'write piece0 for 13', 'write piece1 for 13')
+    await settle('read piece2', 'write piece2 for 13')
+    expect((await next.copied).id).toBe(13)
+  })
+
+  it('that take for ever hold up no restart, nor the cancellation behind it', async () => {
+    const cluster = new Cluster()
+    cluster.inlinesNothing = true
+    const options = { regions: true, parallelism: splits + 1, settings: { checkpointIntervalMs: undefined } }
+    const coordinator = cluster.coordinator(options)
+    const run = coordinator.run()
+    await cluster.pass(60_000, () => cluster.appended > 100)
+    // A sink that stands at its end of data waits for it.
+    coordinator.checkpoint()
+    expect(await cluster.pass(10_000, () => coordinator.checkpoints?.finished.size === 1)).toBe(true)
+    const readRange = cluster.objects.readRange.bind(cluster.objects)
+    cluster.objects.readRange = () => new Promise(() => undefined)
+    const answer = coordinator.savepoint(requestId('mine'))
+    await cluster.pass(10_000, () => coordinator.checkpoints?.pending?.phase === 'writing')
+    // What the restart reads is answered.
+    cluster.objects.readRange = readRange
+    cluster.slots.values().next().value!.end('its thread ended')
+    expect(await cluster.answerOf(answer)).toMatchObject({
+      outcome: 'failed',
+      detail: expect.stringMatching(/^subtask lost/),
+    })
+    expect(cluster.restarts).toEqual([expect.stringContaining('MR-O11')])
+    expect(await cluster.pass(100, () => coordinator.execution?.allRunning === true)).toBe(true)
+    coordinator.cancel()
+    expect(await cluster.ended(run, 100)).toEqual({ kind: 'cancelled' })
+    expect(await cluster.objects.list('savepoint-2/_metadata')).toEqual([])
   })
 })

@@ -12,8 +12,10 @@ import { withHandles } from '../checkpoint/handles.ts'
 import type { ObjectHandle } from '../checkpoint/handles.ts'
 import { isAbsoluteKey, isOfSavepoint, snapshotFolder } from '../storage/paths.ts'
 
-/** Pieces read and written at the same time: few enough for memory, and enough to share objects (snapshot-writer.ts). */
+/** Pieces read and written at the same time: enough to share objects (snapshot-writer.ts). */
 const copiesMax = 64
+/** Of those pieces together; the objects that are uploaded hold small ones once more. A larger piece, such as a whole key group, goes alone. */
+export const copiedBytesMax = 64 * 1024 * 1024
 
 export interface SelfContainedOptions {
   readonly reader: SnapshotReader
@@ -22,6 +24,13 @@ export interface SelfContainedOptions {
 
 type Copies = Map<string, StateHandle>
 
+export interface Needed {
+  /** With the copies that are known already. */
+  readonly snapshot: CollectedSnapshot
+  /** What is still to be copied. */
+  readonly missing: ReadonlyMap<string, ObjectHandle>
+}
+
 /** For one incarnation: it remembers what completed checkpoints have copied, as finished subtasks go on naming where it came from. */
 export class SelfContained {
   readonly #options: SelfContainedOptions
@@ -29,17 +38,14 @@ export class SelfContained {
   readonly #known: Copies = new Map()
   /** Copies of a checkpoint that does not complete are deleted with it. */
   readonly #pending = new Map<CheckpointId, Copies>()
+  /** Also of what was given up. They settle: reads and uploads have deadlines. */
+  readonly #underWay = new Set<Promise<unknown>>()
 
   constructor(options: SelfContainedOptions) {
     this.#options = options
   }
 
-  /**
-   * Before the manifest is written: the same snapshot, with everything copied that it may not refer to. Rejects with the reader's or the
-   * writer's error: then it must not complete.
-   */
-  async of(collected: CollectedSnapshot): Promise<CollectedSnapshot> {
-    const { id, kind } = collected
+  needed(collected: CollectedSnapshot): Needed {
     const snapshot =
       this.#known.size === 0 ? collected : withEach(collected, (handle) => this.#known.get(nameOf(handle)) ?? handle)
     const keep = mayReferTo(collected)
@@ -48,12 +54,23 @@ export class SelfContained {
       if (!keep(handle.object)) missing.set(nameOf(handle), handle)
       return handle
     })
-    // Nearly always: what subtasks write goes where it belongs.
-    if (missing.size === 0) return snapshot
-    const copied = await this.#copy(collected, missing)
+    return { snapshot, missing }
+  }
+
+  /**
+   * Before the manifest is written: the same snapshot, with everything copied that it may not refer to. Rejects with the reader's or the
+   * writer's error, or at once with the signal's: then it must not complete, and what is under way alone is still read or written.
+   */
+  async copied({ snapshot, missing }: Needed, signal: AbortSignal): Promise<CollectedSnapshot> {
+    const copied = await this.#copy(snapshot, missing, signal)
     // Of a savepoint only itself may make use: it is the user's.
-    if (kind === 'checkpoint') this.#pending.set(id, copied)
+    if (snapshot.kind === 'checkpoint') this.#pending.set(snapshot.id, copied)
     return withEach(snapshot, (handle) => copied.get(nameOf(handle)) ?? handle)
+  }
+
+  /** Resolves when nothing of what was begun until now is read or written any more. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#underWay)
   }
 
   /** Its swap has won. */
@@ -62,13 +79,33 @@ export class SelfContained {
     for (const id of this.#pending.keys()) if (id <= completed) this.#pending.delete(id)
   }
 
-  async #copy({ id, kind }: CollectedSnapshot, missing: ReadonlyMap<string, ObjectHandle>): Promise<Copies> {
+  async #copy({ id, kind }: CollectedSnapshot, missing: Needed['missing'], signal: AbortSignal): Promise<Copies> {
     const { reader, writers } = this.#options
     const writer = writers.ofKind(kind)
     const copied: Copies = new Map()
-    await forEachBounded(missing, copiesMax, async ([name, handle]) => {
-      copied.set(name, await writer.write(id, await reader.read(handle)))
-    })
+    // One that was given up holds memory for its last pieces, which a job that restarts again and again must not add up.
+    const remains = [...this.#underWay]
+    const copy = async ([name, handle]: [string, ObjectHandle]): Promise<void> => {
+      await Promise.allSettled(remains)
+      signal.throwIfAborted()
+      const bytes = await reader.read(handle)
+      signal.throwIfAborted()
+      copied.set(name, await writer.write(id, bytes))
+    }
+    const weighing = {
+      max: copiedBytesMax,
+      weightOf: ([, { length }]: [string, ObjectHandle]) => length,
+    }
+    const counted = async (piece: [string, ObjectHandle]): Promise<void> => {
+      const copying = copy(piece)
+      this.#underWay.add(copying)
+      try {
+        await copying
+      } finally {
+        this.#underWay.delete(copying)
+      }
+    }
+    await forEachBounded(missing, copiesMax, counted, { weighing, signal })
     return copied
   }
 }

@@ -37,6 +37,8 @@ export interface JobOptions {
   readonly start?: number
   /** Each subtask is a region of its own: no record goes from one slot to another. */
   readonly regions?: boolean
+  /** Above the number of splits: the subtasks beyond it finish at once. */
+  readonly parallelism?: number
 }
 
 /** What outlives coordinators and slots, all in one thread over manual time. */
@@ -69,6 +71,9 @@ export class Cluster {
   onSurvivors: () => Promise<void> = async () => undefined
   /** A coordinator has left its slots to the next one. */
   abandoned = false
+
+  /** State, however small, lies in objects. */
+  inlinesNothing = false
 
   /** By workers; undefined: as many as are asked for. */
   slotsOffered: number | undefined
@@ -116,7 +121,7 @@ export class Cluster {
 
   coordinator(options: JobOptions = {}): JobCoordinator {
     const { environment, objects: store } = this
-    const graph = this.graph(options)
+    const graph = this.graph(options, options.parallelism)
     return new JobCoordinator({
       graph,
       graphAt: (parallelism) => this.graph(options, parallelism),
@@ -126,8 +131,8 @@ export class Cluster {
       files: new MemoryFiles(),
       store,
       head: this.heads,
-      slots: this.#provider((parallelism) => this.graph(options, parallelism)),
-      snapshotWriters: new SnapshotUploader({ store, environment, writers: 3 }),
+      slots: this.#provider((parallelism) => this.graph(options, parallelism ?? options.parallelism)),
+      snapshotWriters: this.#writers(),
       snapshotReader: new SnapshotDownloader({ store, environment }),
       observer: {
         checkpointCompleted: ({ manifest }) =>
@@ -187,6 +192,11 @@ export class Cluster {
       const numbers = this.ledger.entries.filter((entry) => entry.split === split).map(({ n }) => n)
       expect(numbers, 'in order').toEqual(numbers.toSorted((left, right) => left - right))
     }
+  }
+
+  #writers(): SnapshotUploader {
+    const { environment, objects: store } = this
+    return new SnapshotUploader({ store, environment, writers: this.inlinesNothing ? Infinity : 3 })
   }
 
   #source(): NumberedSource<SequenceRecord> {
@@ -258,7 +268,7 @@ export class Cluster {
             transport: transport.transport,
             control: far,
             outlivesCoordinator: this.adopts,
-            snapshotWriters: new SnapshotUploader({ store, environment, writers: 3 }),
+            snapshotWriters: this.#writers(),
             snapshotReader: new SnapshotDownloader({ store, environment }),
           })
           this.slots.set(id, { slot, end: (reason) => (transport.close(), this.slots.delete(id), lose(reason)) })
