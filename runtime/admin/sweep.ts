@@ -22,7 +22,7 @@ import { committablesOf } from '../checkpoint/assignment.ts'
 import { decodeManifest, objectsOf } from '../checkpoint/manifest.ts'
 import type { Manifest } from '../checkpoint/manifest.ts'
 import type { Committer } from '../connectors/contract.ts'
-import { cleanupDeadlineMs, namedBy, withinCleanup } from '../coordinator/cleanup.ts'
+import { cleanupDeadlineMs, namedBy, timeFor, withinCleanup } from '../coordinator/cleanup.ts'
 import { committersOf } from '../coordinator/commits.ts'
 import { listed } from '../coordinator/lost-head.ts'
 import { readManifest } from '../coordinator/restore.ts'
@@ -271,6 +271,7 @@ async function discard(
     store: stores.objects,
     objectsOf: (bytes) => [...objectsOf(decodeManifest(bytes, 'a dropped checkpoint'))],
     stillUsed: named.objects,
+    mayGoOn: timeFor(environment.clock, cleanupDeadlineMs),
     environment,
   })
   const gone = await withinCleanup(environment.clock, deleting)

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { pause } from '../base/deadline.ts'
 import { InvariantError } from '../base/errors.ts'
 import { checkpointId, incarnation, jobId, start } from '../base/ids.ts'
 import { encodeManifest, fromCollected } from '../checkpoint/manifest.ts'
@@ -13,7 +14,7 @@ import { snapshotDataKey, fileKey, manifestKey } from '../storage/paths.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
 import type { CompletedSnapshot } from './coordinator-contract.ts'
 import { objectsOfCollected } from './checkpointing.ts'
-import { Cleanup, cleanupDeadlineMs } from './cleanup.ts'
+import { Cleanup, cleanupDeadlineMs, filesDeadlineMs } from './cleanup.ts'
 import type { Commits } from './commits.ts'
 import type { Execution } from './execution.ts'
 
@@ -216,13 +217,14 @@ describe('clean-up after a completed checkpoint', () => {
     expect(await keys()).toEqual(['chk-7/_metadata', data(7, 'y')])
   })
 
-  it('that the store never answers is given up at its deadline; of those that waited for it the newest stands for all', async () => {
+  it('that the store does not answer is given up, and its call ends before the next: the newest of those that waited stands for all', async () => {
     const { complete, clean, cleanup, store, environment, keys, swept } = await subject()
     const list = store.list.bind(store)
     let hung = 0
+    let answer!: (keys: ObjectKey[]) => void
     store.list = () => {
       hung++
-      return new Promise(() => {})
+      return new Promise((resolve) => (answer = resolve))
     }
     const cleaned: Promise<void>[] = []
     for (const id of [5, 6, 7, 8]) {
@@ -232,13 +234,83 @@ describe('clean-up after a completed checkpoint', () => {
     await environment.clock.advanceSettled(cleanupDeadlineMs - 1)
     expect(hung).toBe(1)
     store.list = list
-    await environment.clock.advanceSettled(1)
+    await environment.clock.advanceSettled(2 * cleanupDeadlineMs)
+    expect(await keys()).toContain(data(5, 'x'))
+    answer([])
+    await environment.clock.advanceSettled(0)
     await Promise.all(cleaned)
     expect(environment.lines.map(({ fields }) => String(fields?.['error']))).toEqual([
       expect.stringContaining('MR-S01'),
     ])
     expect(await keys()).toEqual(['chk-8/_metadata', data(8, 'x')])
     expect(swept).toHaveLength(1)
+  })
+
+  it('of many files in a slow store does what there is time for, says so in HEAD, leaves time for the sweep, and goes on the next time', async () => {
+    const { complete, store, environment, keeper, keys, cleanup, swept } = await subject()
+    const ids = [2, 3, 4, 5, 6, 7, 8]
+    for (const id of ids) await complete(id, [data(id, 'x')])
+    const completed = await complete(9, [data(9, 'x')])
+    const remove = store.delete.bind(store)
+    let deleting = 0
+    let deletingMost = 0
+    store.delete = async (some) => {
+      deletingMost = Math.max(deletingMost, ++deleting)
+      await pause(environment.clock, 20_000)
+      deleting--
+      await remove(some)
+    }
+    const cleaned = cleanup.afterCompleted(completed, new Set())
+    const left = async () => (await keeper.read())!.discarding.map(({ id }) => id)
+    // Two calls each.
+    await environment.clock.advanceSettled(filesDeadlineMs - 1)
+    expect([await left(), swept]).toEqual([ids, []])
+    await environment.clock.advanceSettled(20_000)
+    await cleaned
+    expect(await left()).toEqual([6, 7, 8])
+    expect(swept).toHaveLength(1)
+    void cleanup.afterCompleted(completed, new Set())
+    await environment.clock.advanceSettled(cleanupDeadlineMs)
+    expect([await left(), await keys(), deletingMost]).toEqual([[], ['chk-9/_metadata', data(9, 'x')], 1])
+    expect(environment.lines).toEqual([])
+  })
+
+  it('that was given up deletes nothing more when the call that it waited for is answered', async () => {
+    const { complete, clean, store, environment, deletions } = await subject()
+    await complete(5, [data(5, 'x')])
+    await complete(6, [data(6, 'x')])
+    const completed = await complete(7, [data(7, 'x')])
+    const read = store.read.bind(store)
+    let answer!: () => void
+    store.read = async (key) => {
+      if (key === 'chk-5/_metadata') await new Promise<void>((resolve) => (answer = resolve))
+      return read(key)
+    }
+    const cleaned = clean(completed)
+    await environment.clock.advanceSettled(cleanupDeadlineMs)
+    expect(environment.lines).toHaveLength(1)
+    answer()
+    await cleaned
+    // What it had begun with it ends, so that its manifest goes last.
+    expect(deletions).toEqual([data(5, 'x'), 'chk-5/_metadata'])
+  })
+
+  it('goes on with files while a sink does not answer a sweep that was given up, and sweeps again when it has', async () => {
+    const { complete, clean, cleanup, environment, keys, swept, setQuiet } = await subject()
+    let answer!: () => void
+    setQuiet(() => new Promise((resolve) => (answer = resolve)))
+    const first = clean(await complete(5, [data(5, 'x')]))
+    await environment.clock.advanceSettled(cleanupDeadlineMs)
+    await first
+    setQuiet(async () => undefined)
+    await clean(await complete(7, [data(7, 'x')]))
+    expect(await keys()).toEqual(['chk-7/_metadata', data(7, 'x')])
+    expect(swept).toEqual([])
+    answer()
+    await environment.clock.advanceSettled(0)
+    expect(swept, 'it is too late for the first').toEqual([undefined])
+    await cleanup.sweep()
+    expect(swept).toEqual([undefined, new Set()])
   })
 
   it.each<[string, Partial<ManifestRef>]>([

@@ -23,15 +23,23 @@ import { Orphans } from './orphans.ts'
 import { storeOf } from './restore.ts'
 
 /**
- * One clean-up, with all its calls to store and sinks; then the next one gets its turn. What a call that was given up still deletes is
+ * One clean-up, with all its calls to store and sinks; then it begins nothing more. What a call that was given up still deletes is
  * needed by nobody for ever: ids, attempts and names are never used again.
  */
 export const cleanupDeadlineMs = 300_000
+/** Of a clean-up: behind it no further file is begun with. So a slow store costs files that wait, and no sweep of transactions. */
+export const filesDeadlineMs = cleanupDeadlineMs / 2
 
 /** Throws MR-S01 after the deadline. */
 export function withinCleanup<T>(clock: Clock, call: Promise<T>): Promise<T> {
   const late = () => storageError('MR-S01', `Cleaning up took longer than ${cleanupDeadlineMs} ms.`)
   return within(clock, cleanupDeadlineMs, call, late)
+}
+
+/** Whether there is time to begin with something more. */
+export function timeFor(clock: Clock, ms: number): () => boolean {
+  const untilMs = clock.nowMs() + ms
+  return () => clock.nowMs() < untilMs
 }
 
 export interface CleanupOptions {
@@ -50,6 +58,9 @@ export interface CleanupOptions {
   readonly onBroken: (error: unknown) => void
 }
 
+/** not ours: another coordinator has the job. */
+type CleanedUp = 'as far as there was time' | 'not ours'
+
 interface Needs {
   readonly objects: ReadonlySet<ObjectKey>
   readonly transactions: ReadonlySet<string>
@@ -61,8 +72,10 @@ export class Cleanup {
   /** What each manifest that HEAD names needs; a manifest never changes. */
   readonly #needs = new Map<ObjectKey, Needs>()
   /** At most one: the newest clean-up does all that those before it had to do, and a sweep is its last step. */
-  #waiting: (() => Promise<void>) | undefined
+  #waiting: (() => Promise<CleanedUp>) | undefined
   #running: Promise<void> | undefined
+  /** Also after it was given up: a sink may never answer, and the files need not wait for that. */
+  #sweeping = false
   #closed = false
   #lookedBack = false
 
@@ -82,7 +95,7 @@ export class Cleanup {
 
   /** After a restart: transactions of attempts that are gone. */
   sweep(): Promise<void> {
-    this.#waiting ??= () => this.#sweep()
+    this.#waiting ??= async () => 'as far as there was time'
     return (this.#running ??= this.#runWaiting())
   }
 
@@ -91,44 +104,63 @@ export class Cleanup {
     this.#closed = true
   }
 
-  /** One at a time. */
+  /**
+   * One at a time: what is left of one that was given up, the call that it waits for, ends before the next one begins. Else a slow store
+   * would have one more of them with each, until they held all its permits.
+   */
   async #runWaiting(): Promise<void> {
-    const {
-      environment: { clock },
-      onBroken,
-    } = this.#options
+    const { clock } = this.#options.environment
     for (let act = this.#waiting; act !== undefined && !this.#closed; act = this.#waiting) {
       this.#waiting = undefined
+      const isTime = timeFor(clock, cleanupDeadlineMs)
+      const cleaning = this.#told(act())
+      const swept = cleaning.then(async (outcome) => {
+        if (outcome === 'as far as there was time' && isTime()) await this.#told(this.#sweep(isTime))
+      })
       try {
-        await withinCleanup(clock, act())
-      } catch (error) {
-        if (error instanceof InvariantError) {
-          // Whoever does not know any more what is needed deletes nothing.
-          this.close()
-          onBroken(error)
-        } else this.#warn(error)
+        await withinCleanup(clock, swept)
+      } catch (late) {
+        this.#warn(late)
       }
+      await cleaning
     }
     this.#running = undefined
   }
 
-  async #clean(id: CheckpointId, acknowledged: ReadonlySet<ObjectKey>): Promise<void> {
+  /** Never rejects; undefined: it failed, and that was told. */
+  async #told<T>(step: Promise<T>): Promise<T | undefined> {
+    try {
+      return await step
+    } catch (error) {
+      if (error instanceof InvariantError) {
+        // Whoever does not know any more what is needed deletes nothing.
+        this.close()
+        this.#options.onBroken(error)
+      } else this.#warn(error)
+      return undefined
+    }
+  }
+
+  async #clean(id: CheckpointId, acknowledged: ReadonlySet<ObjectKey>): Promise<CleanedUp> {
+    const isTime = timeFor(this.#options.environment.clock, filesDeadlineMs)
+    const mayGoOn = (): boolean => !this.#closed && isTime()
     const { keeper, environment, incarnation } = this.#options
     environment.failpoints.hit('coordinator.discard.before')
     // Nothing is deleted while a swap is unclear (rule 4).
     await keeper.settled()
     const head = await keeper.readBegun()
-    if (head.incarnation !== incarnation) return
+    if (head.incarnation !== incarnation) return 'not ours'
     const used = new Set(acknowledged)
     for (const ref of namedBy(head)) {
+      if (!mayGoOn()) return 'as far as there was time'
       used.add(ref.path)
       for (const object of (await this.#needsOf(ref)).objects) used.add(object)
     }
     if (!this.#lookedBack) await this.#lookBack(head)
-    await this.#discard(head, used)
-    await this.orphans.collect(id, used)
+    await this.#discard(head, used, mayGoOn)
+    await this.orphans.collect(id, used, mayGoOn)
     environment.failpoints.hit('coordinator.discard.after')
-    await this.#sweep()
+    return 'as far as there was time'
   }
 
   /** What earlier incarnations wrote for checkpoints that never completed: nobody was left to take it away. */
@@ -143,13 +175,14 @@ export class Cleanup {
   }
 
   /** Rule 7: data first, the manifest last, then a later swap removes the entry. */
-  async #discard(head: Head, used: ReadonlySet<ObjectKey>): Promise<void> {
+  async #discard(head: Head, used: ReadonlySet<ObjectKey>, mayGoOn: () => boolean): Promise<void> {
     const { store, keeper, environment } = this.#options
     const gone = await discardFiles({
       head,
       store,
       objectsOf: (bytes) => [...objectsOf(decodeManifest(bytes, 'a dropped checkpoint'))],
       stillUsed: used,
+      mayGoOn,
       environment,
     })
     if (gone.length === 0) return
@@ -157,12 +190,19 @@ export class Cleanup {
     await keeper.update((newest) => discarded(newest, gone))
   }
 
-  async #sweep(): Promise<void> {
-    if (this.#closed) return
-    await this.#options.commits.sweep(() => this.#transactionsKept(), this.#options.execution)
+  async #sweep(isTime: () => boolean): Promise<void> {
+    if (this.#closed || this.#sweeping) return
+    this.#sweeping = true
+    try {
+      const kept = () => this.#transactionsKept(isTime)
+      await this.#options.commits.sweep(kept, this.#options.execution)
+    } finally {
+      this.#sweeping = false
+    }
   }
 
-  async #transactionsKept(): Promise<ReadonlySet<string> | undefined> {
+  /** undefined: nothing may be swept. */
+  async #transactionsKept(isTime: () => boolean): Promise<ReadonlySet<string> | undefined> {
     const { keeper, incarnation, quiet } = this.#options
     // What an attempt that was given up had pre-committed may stand in a snapshot that is fully acknowledged and not yet in HEAD.
     await quiet()
@@ -175,7 +215,7 @@ export class Cleanup {
       if (ref === undefined) continue
       for (const name of (await this.#needsOf(ref)).transactions) kept.add(name)
     }
-    return kept
+    return isTime() ? kept : undefined
   }
 
   async #needsOf(ref: ManifestRef): Promise<Needs> {

@@ -4,7 +4,7 @@ import { InvariantError } from '../base/errors.ts'
 import type { Start } from '../base/ids.ts'
 import { decodeManifest, objectsOf } from '../checkpoint/manifest.ts'
 import type { ObjectKey } from '../storage/contract.ts'
-import { withinCleanup } from './cleanup.ts'
+import { cleanupDeadlineMs, timeFor, withinCleanup } from './cleanup.ts'
 import { discardFiles } from '../storage/garbage.ts'
 import { discardCancelled, discarded } from '../storage/head.ts'
 import type { Head } from '../storage/head-contract.ts'
@@ -50,6 +50,7 @@ export async function discardAllOfCancelled(
     store,
     objectsOf: (bytes) => [...objectsOf(decodeManifest(bytes, 'a checkpoint of a cancelled job'))],
     stillUsed: await pinnedObjects(options, head),
+    mayGoOn: timeFor(environment.clock, cleanupDeadlineMs),
     environment,
   })
   const gone = await withinCleanup(environment.clock, deleting)

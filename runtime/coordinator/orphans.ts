@@ -13,6 +13,8 @@ import { isOfSavepoint, manifestKey, snapshotFolder } from '../storage/paths.ts'
 
 /** Remembered candidates; beyond it the oldest are forgotten and stay behind for a sweep: leaving a file is safe, deleting is not. */
 const candidatesMax = 10_000
+/** Deleted by one call of the store, which is one request of S3. */
+const deletedAtOnce = 1000
 
 export class Orphans {
   readonly #store: ObjectStore
@@ -40,16 +42,27 @@ export class Orphans {
     forgetOldest(this.#aborted)
   }
 
-  /** Deletes what belongs to ids below `completed` and is not in use. A failure leaves the files: they are nobody's. */
-  async collect(completed: CheckpointId, used: ReadonlySet<ObjectKey>): Promise<void> {
+  /**
+   * Deletes what belongs to ids below `completed` and is not in use. A failure leaves the files: they are nobody's. `mayGoOn` is asked before
+   * each call; what there is no time for is remembered.
+   */
+  async collect(completed: CheckpointId, used: ReadonlySet<ObjectKey>, mayGoOn: () => boolean): Promise<void> {
+    while (mayGoOn()) {
+      const keys = this.#take(completed, used)
+      if (keys.length === 0) break
+      await this.#store.delete(keys)
+    }
+    for (const [id, kind] of this.#aborted) if (id < completed && mayGoOn()) await this.#emptyFolder({ id, kind }, used)
+  }
+
+  #take(completed: CheckpointId, used: ReadonlySet<ObjectKey>): ObjectKey[] {
     const keys: ObjectKey[] = []
     for (const [key, id] of this.#candidates) {
       if (id >= completed) continue
       this.#candidates.delete(key)
-      if (!used.has(key)) keys.push(key)
+      if (!used.has(key) && keys.push(key) === deletedAtOnce) break
     }
-    if (keys.length > 0) await this.#store.delete(keys)
-    for (const [id, kind] of this.#aborted) if (id < completed) await this.#emptyFolder({ id, kind }, used)
+    return keys
   }
 
   /** Data first, the manifest last, should one have been written: it lists what remains to be deleted (rule 7). */

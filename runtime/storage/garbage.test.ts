@@ -19,6 +19,8 @@ const manifest = (id: number): ManifestRef => ({
 const data = (id: number, name = 'data') => snapshotDataKey(checkpointId(id), 'checkpoint', name)
 const objectsOf = (bytes: Uint8Array) => JSON.parse(new TextDecoder().decode(bytes)) as ObjectKey[]
 
+const mayGoOn = () => true
+
 /** Checkpoints 1, 2 and 3 in the store, of which HEAD retains the last. */
 async function place() {
   const store = new MemoryObjectStore()
@@ -40,7 +42,7 @@ async function place() {
 describe('discarding', () => {
   it('deletes what dropped checkpoints named, and their folders, but nothing that is still used', async () => {
     const { store, head, environment, stillUsed } = await place()
-    expect(await discardFiles({ head, store, objectsOf, stillUsed, environment })).toEqual([1, 2])
+    expect(await discardFiles({ head, store, objectsOf, stillUsed, mayGoOn, environment })).toEqual([1, 2])
     expect(await store.list('')).toEqual(
       [manifest(3).path, data(3), sharedDataKey('base'), sharedDataKey('of-3')].toSorted(),
     )
@@ -60,14 +62,14 @@ describe('discarding', () => {
           }
         },
       })
-      await discardFiles({ head, store: dying, objectsOf, stillUsed, environment })
+      await discardFiles({ head, store: dying, objectsOf, stillUsed, mayGoOn, environment })
       for (const id of [1, 2]) {
         const left = (await store.list('')).filter(
           (key) => key.startsWith(`chk-${id}/`) || key === sharedDataKey(`of-${id}`),
         )
         if (left.length > 0) expect(left).toContain(manifest(id).path)
       }
-      expect(await discardFiles({ head, store, objectsOf, stillUsed, environment })).toEqual([1, 2])
+      expect(await discardFiles({ head, store, objectsOf, stillUsed, mayGoOn, environment })).toEqual([1, 2])
       expect(await store.list('chk-1')).toEqual([])
       expect(await store.list('chk-2')).toEqual([])
     }
@@ -75,14 +77,15 @@ describe('discarding', () => {
 
   it('is done for a checkpoint whose files are gone already', async () => {
     const { store, head, environment, stillUsed } = await place()
-    await discardFiles({ head, store, objectsOf, stillUsed, environment })
-    expect(await discardFiles({ head, store, objectsOf, stillUsed, environment })).toEqual([1, 2])
+    await discardFiles({ head, store, objectsOf, stillUsed, mayGoOn, environment })
+    expect(await discardFiles({ head, store, objectsOf, stillUsed, mayGoOn, environment })).toEqual([1, 2])
     expect(
       await discardFiles({
         head: discarded(head, [checkpointId(1), checkpointId(2)]),
         store,
         objectsOf,
         stillUsed,
+        mayGoOn,
         environment,
       }),
     ).toEqual([])
@@ -91,15 +94,23 @@ describe('discarding', () => {
   it('leaves everything of a manifest that it cannot read, says so, and goes on with the others', async () => {
     const { store, head, environment, stillUsed } = await place()
     store.overwrite(manifest(1).path, new TextEncoder().encode('torn'))
-    expect(await discardFiles({ head, store, objectsOf, stillUsed, environment })).toEqual([2])
+    expect(await discardFiles({ head, store, objectsOf, stillUsed, mayGoOn, environment })).toEqual([2])
     expect(await store.list('chk-1')).toEqual([manifest(1).path, data(1), data(1, 'abandoned')].toSorted())
     expect(environment.lines).toMatchObject([{ level: 'warn', fields: { manifest: 'chk-1/_metadata' } }])
+  })
+
+  it('begins with none for which there is no time', async () => {
+    const { store, head, environment, stillUsed } = await place()
+    let asked = 0
+    const once = () => ++asked === 1
+    expect(await discardFiles({ head, store, objectsOf, stillUsed, mayGoOn: once, environment })).toEqual([1])
+    expect(await store.list('chk-2')).toEqual([manifest(2).path, data(2)].toSorted())
   })
 
   it('never touches a restore point or a savepoint', async () => {
     const { store, head, environment, stillUsed } = await place()
     await expect(
-      discardFiles({ head: { ...head, discarding: [manifest(3)] }, store, objectsOf, stillUsed, environment }),
+      discardFiles({ head: { ...head, discarding: [manifest(3)] }, store, objectsOf, stillUsed, mayGoOn, environment }),
     ).rejects.toThrow(/is needed/)
     await expect(
       discardFiles({
@@ -107,6 +118,7 @@ describe('discarding', () => {
         store,
         objectsOf,
         stillUsed,
+        mayGoOn,
         environment,
       }),
     ).rejects.toThrow(/belongs to the user/)

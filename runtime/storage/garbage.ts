@@ -16,6 +16,8 @@ export interface Discarding {
   readonly objectsOf: (manifest: Uint8Array) => readonly ObjectKey[]
   /** What snapshots that HEAD names use, and finished subtasks' final states. Why a pending one uses nothing else that is older: coordinator/orphans.ts. */
   readonly stillUsed: ReadonlySet<ObjectKey>
+  /** Asked before each manifest: what there is no time for stays for the next time. */
+  readonly mayGoOn: () => boolean
   readonly environment: Pick<Environment, 'log'>
 }
 
@@ -28,10 +30,12 @@ export async function discardFiles({
   store,
   objectsOf,
   stillUsed,
+  mayGoOn,
   environment,
 }: Discarding): Promise<CheckpointId[]> {
   const gone: CheckpointId[] = []
   for (const manifest of head.discarding) {
+    if (!mayGoOn()) break
     invariant(manifest.kind === 'checkpoint', `${manifest.path} belongs to the user, not to the job`)
     invariant(!isPinned(head, manifest), `${manifest.path} is needed`)
     try {

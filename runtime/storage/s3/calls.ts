@@ -22,6 +22,8 @@ const CREDENTIALS_DEADLINE_MS = 5_000
 export const AWAY_LOG_MS = 10_000
 /** Requests under way at a time; more only share the same line. */
 export const REQUESTS_MAX = 16
+/** Deletions besides them: a store that throttles these holds up none that a checkpoint or a restore needs. */
+export const DELETIONS_MAX = 4
 
 export type CallEnvironment = Pick<Environment, 'clock' | 'random' | 'log'>
 
@@ -34,6 +36,7 @@ export interface CallOptions {
   readonly deadlineMs?: number
   /** Kinds of failure that the caller takes as answers. */
   readonly expected?: readonly FailureKind[]
+  readonly isDeletion?: boolean
 }
 
 export interface CallsOptions {
@@ -45,6 +48,7 @@ export class Calls {
   readonly #requests: S3Requests
   readonly #environment: CallEnvironment
   readonly #permits = new Permits(REQUESTS_MAX)
+  readonly #deletionPermits = new Permits(DELETIONS_MAX)
   readonly #controllers = new Set<AbortController>()
   #closed = false
   #awayLoggedAtMs = Number.NEGATIVE_INFINITY
@@ -58,11 +62,12 @@ export class Calls {
 
   /** `doing` for errors. Throws a MillraceError, or an S3Failure of a kind in `expected`. */
   async call<T>(doing: string, ask: Ask<T>, options: CallOptions = {}): Promise<T> {
-    await this.#permits.take()
+    const permits = options.isDeletion === true ? this.#deletionPermits : this.#permits
+    await permits.take()
     try {
       return await this.#repeat(doing, ask, options)
     } finally {
-      this.#permits.give()
+      permits.give()
     }
   }
 

@@ -4,7 +4,16 @@ import { manualEnvironment, settlePromises } from '../../testkit/manual-clock.ts
 import { objectStoreClaims } from '../conformance.ts'
 import { bytesOf } from '../conformance-support.ts'
 import { sharedDataKey } from '../paths.ts'
-import { AWAY_LOG_MS, BYTES_PER_MS, CALL_DEADLINE_MS, Calls, PAUSE_MS, REQUESTS_MAX, TRY_DEADLINE_MS } from './calls.ts'
+import {
+  AWAY_LOG_MS,
+  BYTES_PER_MS,
+  CALL_DEADLINE_MS,
+  Calls,
+  DELETIONS_MAX,
+  PAUSE_MS,
+  REQUESTS_MAX,
+  TRY_DEADLINE_MS,
+} from './calls.ts'
 import { S3Store } from './s3-store.ts'
 import { FakeRequests } from './test-requests.ts'
 import { SINGLE_BYTES_MAX } from './upload.ts'
@@ -177,6 +186,19 @@ describe('creating', () => {
     await Promise.all(keys.map((one) => store.create(one, bytesOf(one))))
     expect(fake.underWayMost).toBe(REQUESTS_MAX)
     expect(await store.list('shared/')).toEqual(keys.toSorted())
+  })
+
+  it('has room for what checkpoints need while the store does not answer deletions', async () => {
+    const { fake, store } = makeStore()
+    fake.deleteMany = () => {
+      fake.asked.push('deleteMany')
+      return new Promise(() => undefined)
+    }
+    for (let n = 0; n < 2 * REQUESTS_MAX; n++) store.delete([sharedDataKey(`k${n}`)]).catch(() => undefined)
+    await settlePromises()
+    expect(fake.count('deleteMany')).toBe(DELETIONS_MAX)
+    expect(await store.create(key, bytesOf('mine'))).toBe('created')
+    expect(await store.read(key)).toEqual(bytesOf('mine'))
   })
 
   it('passes on what is our own fault', async () => {

@@ -154,6 +154,7 @@ export async function deleteKeys(
     }
   }
   await calls.call(`Deleting in ${s3Key({ bucket, key: '' })}`, ask, {
+    isDeletion: true,
     ...(deadlineMs !== undefined && { deadlineMs }),
   })
 }
