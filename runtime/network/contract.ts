@@ -18,8 +18,6 @@ export interface OutputChannel {
   readonly endReceived: boolean
   /** Called in a later turn whenever `ready` or `endReceived` turned true. */
   onChange(callback: () => void): void
-  /** Bytes or records waiting for credit, for the backpressure gauge. */
-  readonly queued: number
   close(): void
 }
 

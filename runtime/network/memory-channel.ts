@@ -84,11 +84,6 @@ class MemoryOutput implements OutputChannel {
     return this.#queue.endQueued
   }
 
-  /** Records that the consumer has not taken. */
-  get queued(): number {
-    return this.#queue.records
-  }
-
   emit(value: unknown, timestamp: number): void {
     const values = this.#values
     const count = values.length

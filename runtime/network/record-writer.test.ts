@@ -83,7 +83,7 @@ describe('a record writer', () => {
     let changes = 0
     writer.onChange(() => changes++)
     for (let number = 0; number < 2 * MEMORY_RECORDS_MAX; number++) writer.emit(number, 0)
-    expect([writer.ready, writer.queued]).toEqual([false, 2 * MEMORY_RECORDS_MAX])
+    expect(writer.ready).toBe(false)
     received(inputs[0]!)
     environment.executor.runAll()
     expect([writer.ready, changes]).toEqual([false, 1])

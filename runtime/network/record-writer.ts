@@ -29,8 +29,6 @@ export interface RecordWriter {
   readonly ready: boolean
   /** Every consumer has received the end of data (rule 19). */
   readonly endReceived: boolean
-  /** Bytes or records waiting in all channels. */
-  readonly queued: number
   /** Called in a later turn whenever one channel became ready or its end was received. */
   onChange(callback: () => void): void
   close(): void
@@ -67,10 +65,6 @@ class ChannelsWriter implements RecordWriter {
 
   get endReceived(): boolean {
     return this.channels.every((channel) => channel.endReceived)
-  }
-
-  get queued(): number {
-    return this.channels.reduce((sum, channel) => sum + channel.queued, 0)
   }
 
   onChange(callback: () => void): void {

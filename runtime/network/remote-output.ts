@@ -53,11 +53,6 @@ export class RemoteOutput implements OutputChannel {
     return this.#machine.lastReceived
   }
 
-  /** Bytes that wait for credit. */
-  get queued(): number {
-    return this.#machine.queuedBytes
-  }
-
   /** Throws MR-W01 for a record above 8 MiB, and what the codec throws. */
   emit(value: unknown, timestamp: number): void {
     const { values, timestamps } = this.#pending

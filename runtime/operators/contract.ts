@@ -105,8 +105,6 @@ export interface StreamOperator<In = unknown, Out = unknown> {
   snapshot?(checkpoint: CheckpointId): OperatorStatePart | Promise<OperatorStatePart>
   /** Checkpoint `checkpoint` and all before it are permitted to commit. Resolves when committed; may be called again. */
   complete?(checkpoint: CheckpointId): Promise<void>
-  /** The checkpoint will never complete. Pre-committed transactions are kept (rule 22). */
-  aborted?(checkpoint: CheckpointId): void
   close?(): void | Promise<void>
 }
 

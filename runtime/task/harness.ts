@@ -79,10 +79,6 @@ class RecordingOperator implements StreamOperator<number, number> {
     return this.onComplete(id)
   }
 
-  aborted(id: number): void {
-    this.story.push(`aborted ${id}`)
-  }
-
   close(): Promise<void> {
     this.story.push('close')
     return this.onClose()

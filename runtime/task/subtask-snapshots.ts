@@ -23,7 +23,7 @@ export interface SubtaskSnapshotsOptions {
   readonly headUid: string
   readonly writers: SnapshotWriters
   /** The input's own state. */
-  readonly inputPart: (id: CheckpointId, kind: SnapshotKind) => OperatorStatePart | undefined
+  readonly inputPart: (id: CheckpointId) => OperatorStatePart | undefined
   /** After its end a subtask says nothing more. */
   readonly isClosed: () => boolean
   readonly acknowledge: (id: CheckpointId, snapshot: SubtaskSnapshot) => void
@@ -67,7 +67,7 @@ export class SubtaskSnapshots {
     const parts: SnapshotParts[] = []
     const keyedSnapshot = keyed?.snapshot(id, writers.ofKind(kind), slicesOf(environment))
     if (keyedSnapshot !== undefined) parts.push({ uid: headUid, keyed: owned(keyedSnapshot.done) })
-    const input = inputPart(id, kind)
+    const input = inputPart(id)
     if (input !== undefined) parts.push({ uid: headUid, part: Promise.resolve(input) })
     for (const { spec, operator } of chain.operators()) {
       const part = operator.snapshot?.(id)

@@ -1,6 +1,6 @@
 // What a task reads from: its producers' channels (gate-input.ts) or a source's reader (source-input.ts).
 
-import type { Barrier, SnapshotKind } from '../record/element.ts'
+import type { Barrier } from '../record/element.ts'
 import type { CheckpointId } from '../base/ids.ts'
 import type { SurvivingSplits } from '../control/contract.ts'
 import type { OperatorStatePart } from '../operators/contract.ts'
@@ -38,7 +38,7 @@ export interface TaskInput {
   /** What its enumerator must know of it (rule 20); undefined: it reads channels. */
   splits(): SurvivingSplits | undefined
   /** State of the input itself, in the same turn as the operators'. */
-  snapshot(id: CheckpointId, kind: SnapshotKind): OperatorStatePart | undefined
+  snapshot(id: CheckpointId): OperatorStatePart | undefined
   /** For a stop with drain: nothing more is read, and event time ends here if it begins here. */
   drain(): void
   /** Records could not pass from now on, or can again. */

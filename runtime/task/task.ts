@@ -127,7 +127,7 @@ export class Task implements InputHost {
       keyed: options.keyed,
       headUid: options.headUid,
       writers: options.writers,
-      inputPart: (id, kind) => this.#input.snapshot(id, kind),
+      inputPart: (id) => this.#input.snapshot(id),
       isClosed: () => this.#state === 'closed',
       acknowledge: (id, snapshot) => this.#send({ type: 'acknowledged', id, ...this.#identity(), snapshot }),
       decline: (id, reason) => this.#decline(id, reason),
@@ -190,7 +190,6 @@ export class Task implements InputHost {
       if (this.#state === 'restoring') return
       this.#input.abort(id)
       if (this.#snapshots.pending === id) this.#snapshots.drop()
-      for (const { operator } of this.#chain.operators()) operator.aborted?.(id)
     })
   }
 
@@ -209,11 +208,8 @@ export class Task implements InputHost {
     this.post(() => {
       if (this.#state === 'restoring') return
       if (newestKnown > this.#newestCheckpoint) this.#newestCheckpoint = newestKnown
-      const given = this.#snapshots.pending ?? this.#input.aligning
       this.#input.forget(newestKnown)
       this.#snapshots.drop()
-      if (given === undefined) return
-      for (const { operator } of this.#chain.operators()) operator.aborted?.(given)
     })
   }
 

@@ -9,7 +9,6 @@ describe('the watermark valve', () => {
     expect(valve.watermark(1, 5)).toEqual({ watermark: 5 })
     expect(valve.watermark(1, 20)).toEqual({ watermark: 10 })
     expect(valve.watermark(0, 9)).toEqual({})
-    expect(valve.current).toBe(10)
   })
 
   it('does not wait for an idle channel', () => {
@@ -29,7 +28,7 @@ describe('the watermark valve', () => {
       valve.watermark(1, 30)
       const outputs = order.map((channel) => valve.status(channel, true))
       expect(outputs.at(-1)?.idle).toBe(true)
-      expect(valve.current).toBe(30)
+      expect(Math.max(...outputs.map(({ watermark }) => watermark ?? 0))).toBe(30)
     }
   })
 
@@ -74,10 +73,9 @@ describe('the watermark valve', () => {
   it('is idle when what is left beside ended channels is idle', () => {
     const valve = new WatermarkValve(2)
     valve.watermark(0, MAX_WATERMARK)
-    valve.watermark(1, 20)
+    expect(valve.watermark(1, 20)).toEqual({ watermark: 20 })
     valve.end(0)
     // The last watermark of the ended channel must not pass: the idle one may still bring records that would be late then.
     expect(valve.status(1, true)).toEqual({ idle: true })
-    expect(valve.current).toBe(20)
   })
 })

@@ -22,10 +22,6 @@ export class WatermarkValve {
     this.#ended = Array.from({ length: channels }, () => false)
   }
 
-  get current(): number {
-    return this.#current
-  }
-
   watermark(channel: number, timestamp: number): ValveOutput {
     if (timestamp > this.#watermarks[channel]!) this.#watermarks[channel] = timestamp
     return this.#update()
