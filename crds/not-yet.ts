@@ -23,10 +23,6 @@ const laterFields: readonly LaterField[] = [
   },
   { path: ['spec', 'stateBackend', 'type'], values: (value) => value === 'rocksdb', instead: 'use heap' },
   { path: ['spec', 'localRecovery'], instead: leaveOut },
-  {
-    path: ['spec', 'storage', 'savepoints'],
-    instead: `${leaveOut}; savepoints lie beside the checkpoints, and may be copied`,
-  },
   { path: ['spec', 'restoreMode'], values: (value) => value === 'claim', instead: 'use no-claim' },
   {
     path: ['spec', 'failoverStrategy'],

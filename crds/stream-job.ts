@@ -113,6 +113,11 @@ export const storage = z.strictObject({
     .describe(
       "s3://bucket/prefix; the job's own folder is made below it: <namespace>/<name>/<uid>. Default: the chart's.",
     ),
+  savepoints: path
+    .optional()
+    .describe(
+      "s3://bucket/prefix, of the same server; the job's savepoints are written below it, in <namespace>/<name>/<uid>. Default: beside the checkpoints.",
+    ),
   s3: z
     .strictObject({
       endpoint: z

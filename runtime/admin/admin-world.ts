@@ -16,7 +16,7 @@ import { HeadKeeper } from '../storage/head-keeper.ts'
 export interface AdminWorld {
   /** undefined: whichever job HEAD is of. */
   readonly job: JobId | undefined
-  readonly stores: Pick<OpenedStores, 'objects' | 'head' | 'foreign' | 'locate' | 'removeLeftovers'>
+  readonly stores: Pick<OpenedStores, 'objects' | 'savepoints' | 'head' | 'foreign' | 'locate' | 'removeLeftovers'>
   readonly environment: Environment
 }
 
@@ -32,7 +32,7 @@ export interface FoundHead {
  */
 export async function findHead({ job, stores, environment }: AdminWorld): Promise<FoundHead> {
   const keeper = await HeadKeeper.open(stores.head, environment)
-  const head = await readUnlessLost(keeper, { store: stores.objects, environment })
+  const head = await readUnlessLost(keeper, { store: stores.objects, savepoints: stores.savepoints, environment })
   if (head !== undefined && job !== undefined && head.job !== job)
     throw coordinatorError('MR-O17', `HEAD is of ${head.job}, this is ${job}.`)
   return { keeper, head }

@@ -132,6 +132,7 @@ export async function subjectOf(options: { readonly begun?: boolean; readonly st
     environment,
     stores: {
       ...stores,
+      savepoints: undefined,
       foreign: { read: async () => undefined, readRange: async () => undefined },
       locate: (key) => (isAbsoluteKey(key) ? parentOf(key.slice('file://'.length)) : `/store/objects/${parentOf(key)}`),
       removeLeftovers: async () => undefined,

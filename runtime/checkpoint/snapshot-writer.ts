@@ -7,7 +7,7 @@ import type { Environment, Timer } from '../base/environment.ts'
 import type { CheckpointId } from '../base/ids.ts'
 import type { SnapshotKind } from '../record/element.ts'
 import { releaseBytes } from '../record/bytes.ts'
-import type { ObjectKey, ObjectStore } from '../storage/contract.ts'
+import type { ObjectKey, ObjectStore, SavepointStore } from '../storage/contract.ts'
 import { storageError } from '../storage/errors.ts'
 import { snapshotDataKey } from '../storage/paths.ts'
 import { COPIED_BYTES_MAX } from './contract.ts'
@@ -36,6 +36,8 @@ const SNAPSHOTS_COUNTED = 16
 
 export interface SnapshotUploaderOptions {
   readonly store: ObjectStore
+  /** A place of their own for savepoints; absent: beside the checkpoints. */
+  readonly savepoints?: Pick<SavepointStore, 'objects'> | undefined
   readonly environment: Environment
   /** How many writers (slots) share the manifest's room for inlined state. */
   readonly writers: number
@@ -48,7 +50,7 @@ export interface SnapshotUploaderOptions {
  * share the object.
  */
 export class SnapshotUploader implements SnapshotWriter {
-  readonly #store: ObjectStore
+  readonly #stores: Readonly<Record<SnapshotKind, ObjectStore>>
   readonly #environment: Environment
   readonly #inlineShare: number
   readonly #inlined = new Map<string, number>()
@@ -59,7 +61,8 @@ export class SnapshotUploader implements SnapshotWriter {
   #uploading = 0
 
   constructor(options: SnapshotUploaderOptions) {
-    this.#store = options.store
+    const { store, savepoints } = options
+    this.#stores = { checkpoint: store, savepoint: savepoints?.objects ?? store }
     this.#environment = options.environment
     this.#inlineShare = Math.floor(INLINE_CHARACTERS_TOTAL_MAX / Math.max(1, options.writers))
   }
@@ -180,7 +183,7 @@ export class SnapshotUploader implements SnapshotWriter {
   async #upload(object: OpenObject): Promise<void> {
     try {
       const key = snapshotDataKey(object.checkpoint, object.kind, this.#environment.random.id())
-      await this.#create(key, object.memory?.bytes.subarray(0, object.byteCount) ?? new Uint8Array(0))
+      await this.#create(object.kind, key, object.memory?.bytes.subarray(0, object.byteCount) ?? new Uint8Array(0))
       this.#giveBack(object)
       let offset = 0
       for (const { length, crc, resolve } of object.writes) {
@@ -192,11 +195,12 @@ export class SnapshotUploader implements SnapshotWriter {
     }
   }
 
-  async #create(key: ObjectKey, bytes: Uint8Array): Promise<void> {
+  async #create(kind: SnapshotKind, key: ObjectKey, bytes: Uint8Array): Promise<void> {
     const late = () =>
       snapshotError('MR-C53', `${key} (${bytes.length} bytes) took longer than ${UPLOAD_DEADLINE_MS} ms.`)
     // An object that appears after the deadline is named by nobody and goes with its checkpoint's folder.
-    const answer = await within(this.#environment.clock, UPLOAD_DEADLINE_MS, this.#store.create(key, bytes), late)
+    const creating = this.#stores[kind].create(key, bytes)
+    const answer = await within(this.#environment.clock, UPLOAD_DEADLINE_MS, creating, late)
     if (answer === 'exists') throw storageError('MR-S07', `${key}.`)
   }
 }

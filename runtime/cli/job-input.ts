@@ -9,7 +9,7 @@ import { isManifest, jobNameOf, jobNameProblem } from './job-name.ts'
 import { filesAt } from './job-module-files.ts'
 import type { JobModule } from './job-module-files.ts'
 import type { Manifest } from './manifest.ts'
-import { settingsOfManifest, unusedFields } from './manifest-settings.ts'
+import { savepointsOfManifest, settingsOfManifest, unusedFields } from './manifest-settings.ts'
 
 export interface JobWords {
   /** As given: relative to `folder`. */
@@ -37,6 +37,8 @@ export interface ManifestInput {
   /** Of the job's first start. Absolute. */
   readonly restoreFrom: string | undefined
   readonly allowNonRestoredState: boolean
+  /** file:///folder, below which the job's savepoints are; undefined: they are in its store. */
+  readonly savepoints: string | undefined
   /** Fields that are set and mean something to a cluster alone. */
   readonly unused: readonly string[]
 }
@@ -93,6 +95,7 @@ async function fromManifest(
       state: spec.state,
       restoreFrom: restoreFolder(spec.restoreFrom, { given: words.jobFile, file }),
       allowNonRestoredState: spec.allowNonRestoredState,
+      savepoints: savepointsOfManifest(spec),
       unused: unusedFields(manifest.written),
     },
   }

@@ -14,6 +14,15 @@ export function settingsOfManifest(spec: StreamJob['spec']): Partial<JobSettings
   }
 }
 
+/** A folder; buckets are for a cluster, as those of the checkpoints are. */
+export function savepointsOfManifest({ storage }: Pick<StreamJob['spec'], 'storage'>): string | undefined {
+  return isFolder(storage?.savepoints) ? storage.savepoints : undefined
+}
+
+function isFolder(address: unknown): address is string {
+  return typeof address === 'string' && address.startsWith('file:///')
+}
+
 /** Whatever is not here is said not to be used: a field that is added to the schema is never silently ignored. */
 const usedHere: ReadonlySet<string> = new Set([
   'state',
@@ -33,14 +42,16 @@ const usedHere: ReadonlySet<string> = new Set([
 ])
 
 /** These are told field by field. */
-const groups: ReadonlySet<string> = new Set(['program', 'coordinator', 'worker'])
+const groups: ReadonlySet<string> = new Set(['program', 'storage', 'coordinator', 'worker'])
 
 /** `spec` as it is written: the fields that say something to a cluster alone, in their order. */
 export function unusedFields(spec: Readonly<Record<string, unknown>>): string[] {
   return Object.entries(spec)
     .flatMap(([name, value]) =>
       groups.has(name) && typeof value === 'object' && value !== null
-        ? Object.keys(value).map((inner) => `${name}.${inner}`)
+        ? Object.entries(value)
+            .filter(([inner, address]) => name !== 'storage' || inner !== 'savepoints' || !isFolder(address))
+            .map(([inner]) => `${name}.${inner}`)
         : [name],
     )
     .filter((field) => !usedHere.has(field))

@@ -91,6 +91,7 @@ export async function runJob(command: RunCommand, edge: RunEdge): Promise<number
       ...(command.assumeCommitted ? { onUnknownCommit: 'assume committed' as const } : {}),
       ...(command.checkpointIntervalMs === undefined ? {} : { checkpointIntervalMs: command.checkpointIntervalMs }),
     },
+    savepoints: manifest?.savepoints,
     folder: edge.folder(),
     log: run.log,
     failpoints: edge.failpoints,

@@ -24,7 +24,7 @@ export type BeginOutcome =
   /** Another coordinator raised the incarnation at the same moment. */
   | { readonly outcome: 'fenced'; readonly head: Head }
 
-export interface BeginOptions extends CheckSources, Pick<JobCoordinatorOptions, 'job' | 'start'> {
+export interface BeginOptions extends CheckSources, Pick<JobCoordinatorOptions, 'job' | 'start' | 'savepoints'> {
   readonly keeper: HeadKeeper
 }
 

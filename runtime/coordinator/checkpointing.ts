@@ -13,11 +13,12 @@ import { encodeManifest, fromCollected, objectsOfSnapshot } from '../checkpoint/
 import type { EnumeratorSnapshot } from '../checkpoint/manifest.ts'
 import type { SnapshotKind } from '../record/element.ts'
 import type { JobGraph } from '../job/contract.ts'
-import type { ObjectKey, ObjectStore } from '../storage/contract.ts'
+import type { ObjectKey, ObjectStore, SavepointStore } from '../storage/contract.ts'
 import { completeCheckpoint, completeSavepoint, rescale, stop } from '../storage/head.ts'
 import type { Head, ManifestRef } from '../storage/head-contract.ts'
 import type { HeadKeeper, Overtaken } from '../storage/head-keeper.ts'
 import { manifestKey } from '../storage/paths.ts'
+import { storeOfKind } from '../storage/savepoint-place.ts'
 import type { ReservedIds } from './checkpoint-ids.ts'
 import { idBlockSize } from './checkpoint-ids.ts'
 import { holdsCommittables } from './commits.ts'
@@ -35,6 +36,8 @@ export interface CheckpointingOptions {
   readonly ids: ReservedIds
   readonly keeper: HeadKeeper
   readonly store: ObjectStore
+  /** As in JobCoordinatorOptions. */
+  readonly savepoints?: SavepointStore | undefined
   readonly writers: SnapshotWriters
   readonly reader: SnapshotReader
   readonly environment: Environment
@@ -223,7 +226,7 @@ export class Checkpointing {
   }
 
   async #writeManifest(collected: CollectedSnapshot): Promise<void> {
-    const { environment, store, graph, job, start, incarnation, onBroken } = this.#options
+    const { environment, graph, job, start, incarnation, onBroken } = this.#options
     const { id, kind } = collected
     try {
       environment.failpoints.hit('coordinator.manifest.before')
@@ -239,9 +242,11 @@ export class Checkpointing {
         enumerators: enumerators ?? new Map(),
       })
       const bytes = encodeManifest(manifest)
-      const path = manifestKey(id, kind)
+      const { objects, nameOf } = storeOfKind(kind, this.#options)
+      const key = manifestKey(id, kind)
+      const path = nameOf(key)
       const late = () => coordinatorError('MR-O19', `${path}: no answer within ${manifestDeadlineMs} ms.`)
-      if ((await within(environment.clock, manifestDeadlineMs, store.create(path, bytes), late)) === 'exists')
+      if ((await within(environment.clock, manifestDeadlineMs, objects.create(key, bytes), late)) === 'exists')
         throw coordinatorError('MR-O19', `${path} exists already: its id was used before.`)
       const ref = {
         id,

@@ -8,7 +8,7 @@ import type { CheckpointId, Incarnation } from '../base/ids.ts'
 import { committablesOf } from '../checkpoint/assignment.ts'
 import { decodeManifest, objectsOf } from '../checkpoint/manifest.ts'
 import type { Manifest } from '../checkpoint/manifest.ts'
-import type { ForeignObjects, ObjectKey, ObjectStore } from '../storage/contract.ts'
+import type { ForeignObjects, ObjectKey, ObjectStore, SavepointStore } from '../storage/contract.ts'
 import { storageError } from '../storage/errors.ts'
 import { discardFiles } from '../storage/garbage.ts'
 import { discarded, requiredRestorePoint, restorePointOf } from '../storage/head.ts'
@@ -44,6 +44,8 @@ export function timeFor(clock: Clock, ms: number): () => boolean {
 
 export interface CleanupOptions {
   readonly store: ObjectStore
+  /** As in JobCoordinatorOptions. */
+  readonly savepoints?: SavepointStore | undefined
   /** For a restore point outside of it. */
   readonly foreign?: ForeignObjects | undefined
   readonly keeper: HeadKeeper
@@ -81,7 +83,7 @@ export class Cleanup {
 
   constructor(options: CleanupOptions) {
     this.#options = options
-    this.orphans = new Orphans(options.store)
+    this.orphans = new Orphans(options)
   }
 
   /**

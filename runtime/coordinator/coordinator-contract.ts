@@ -7,7 +7,7 @@ import type { SnapshotReader, SnapshotWriters } from '../checkpoint/contract.ts'
 import type { AbortReason, CollectedSnapshot } from '../checkpoint/core-contract.ts'
 import type { SlotProvider } from '../control/contract.ts'
 import type { JobGraph } from '../job/contract.ts'
-import type { FileSystem, ForeignObjects, HeadStore, ObjectStore } from '../storage/contract.ts'
+import type { FileSystem, ForeignObjects, HeadStore, ObjectStore, SavepointStore } from '../storage/contract.ts'
 import type { Head, ManifestRef, RestorePoint } from '../storage/head-contract.ts'
 
 export interface JobCoordinatorOptions {
@@ -20,6 +20,8 @@ export interface JobCoordinatorOptions {
   readonly environment: Environment
   readonly files: FileSystem
   readonly store: ObjectStore
+  /** A place of their own for savepoints, which `foreign` reads too; absent: beside the checkpoints. */
+  readonly savepoints?: SavepointStore | undefined
   readonly head: HeadStore
   readonly slots: SlotProvider
   readonly snapshotWriters: SnapshotWriters

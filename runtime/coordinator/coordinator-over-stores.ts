@@ -7,22 +7,23 @@ import type { JobCoordinatorOptions } from './coordinator-contract.ts'
 import { JobCoordinator } from './job-coordinator.ts'
 import { placeTasks } from './placement.ts'
 
-type OfStores = 'store' | 'head' | 'foreign' | 'snapshotWriters' | 'snapshotReader'
+type OfStores = 'store' | 'savepoints' | 'head' | 'foreign' | 'snapshotWriters' | 'snapshotReader'
 
 export interface CoordinatorOverStores extends Omit<JobCoordinatorOptions, OfStores> {
-  readonly stores: Pick<OpenedStores, 'objects' | 'head' | 'foreign'>
+  readonly stores: Pick<OpenedStores, 'objects' | 'savepoints' | 'head' | 'foreign'>
 }
 
 export function coordinatorOver({ stores, ...options }: CoordinatorOverStores): JobCoordinator {
-  const { objects: store, head, foreign } = stores
+  const { objects: store, savepoints, head, foreign } = stores
   const { graph, environment } = options
   return new JobCoordinator({
     ...options,
     store,
+    savepoints,
     head,
     foreign,
     // The coordinator writes enumerators only; they have a small share of the room for inlined state.
-    snapshotWriters: new SnapshotUploader({ store, environment, writers: placeTasks(graph).slotCount + 1 }),
+    snapshotWriters: new SnapshotUploader({ store, savepoints, environment, writers: placeTasks(graph).slotCount + 1 }),
     snapshotReader: new SnapshotDownloader({ store, foreign, environment }),
   })
 }

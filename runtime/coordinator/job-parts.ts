@@ -76,7 +76,7 @@ export interface AssembleOptions {
 }
 
 export function assembleParts({ options, keeper, head, block, interruptions, waiting, hooks }: AssembleOptions): Parts {
-  const { graph, job, environment, files, store, slots, snapshotWriters, snapshotReader } = options
+  const { graph, job, environment, files, store, savepoints: place, slots, snapshotWriters, snapshotReader } = options
   const { settings } = graph
   const ids = new ReservedIds()
   ids.add(block)
@@ -128,6 +128,7 @@ export function assembleParts({ options, keeper, head, block, interruptions, wai
   const quiet = (): Promise<void> => checkpointing.quiet()
   const cleanup = new Cleanup({
     store,
+    savepoints: place,
     foreign: options.foreign,
     keeper,
     environment,
@@ -143,6 +144,7 @@ export function assembleParts({ options, keeper, head, block, interruptions, wai
     ids,
     keeper,
     store,
+    savepoints: place,
     writers: snapshotWriters,
     reader: snapshotReader,
     environment,

@@ -3,12 +3,18 @@
 import { within } from '../base/deadline.ts'
 import type { MillraceError } from '../base/errors.ts'
 import type { Environment } from '../base/environment.ts'
-import type { ObjectKey, ObjectStore } from '../storage/contract.ts'
+import type { ObjectKey, ObjectStore, SavepointStore } from '../storage/contract.ts'
 import { storageError } from '../storage/errors.ts'
 import type { Head } from '../storage/head-contract.ts'
 import type { HeadKeeper } from '../storage/head-keeper.ts'
 import { CHECKPOINTS_PREFIX, SAVEPOINTS_PREFIX, savepointOfKey } from '../storage/paths.ts'
 import { readDeadlineMs } from './restore.ts'
+
+interface SnapshotStores {
+  readonly store: Pick<ObjectStore, 'list'>
+  readonly savepoints?: (Pick<SavepointStore, 'nameOf'> & { readonly objects: Pick<ObjectStore, 'list'> }) | undefined
+  readonly environment: Pick<Environment, 'clock'>
+}
 
 /**
  * undefined only if there positively is none, and no checkpoint or savepoint of the job either: a job that began from empty where it has
@@ -16,14 +22,11 @@ import { readDeadlineMs } from './restore.ts'
  */
 export async function readUnlessLost(
   keeper: Pick<HeadKeeper, 'read'>,
-  {
-    store,
-    environment,
-  }: { readonly store: Pick<ObjectStore, 'list'>; readonly environment: Pick<Environment, 'clock'> },
+  stores: SnapshotStores,
 ): Promise<Head | undefined> {
   const head = await keeper.read()
   if (head !== undefined) return head
-  const left = await anyOfSnapshots(store, environment)
+  const left = await anyOfSnapshots(stores)
   // Behind the list: another command's first start writes HEAD, and after that its first checkpoint or savepoint.
   const later = await keeper.read()
   if (later === undefined && left !== undefined) throw storageError('MR-S16', `The store holds ${left}.`)
@@ -36,14 +39,15 @@ export function lostHead(): MillraceError {
 }
 
 /** Savepoints as well: a job may take no others, and those outlive its checkpoints. One of another name may be anybody's copy. */
-async function anyOfSnapshots(
-  store: Pick<ObjectStore, 'list'>,
-  environment: Pick<Environment, 'clock'>,
-): Promise<ObjectKey | undefined> {
+async function anyOfSnapshots({ store, savepoints, environment }: SnapshotStores): Promise<ObjectKey | undefined> {
   const [checkpoint] = await listed(store, CHECKPOINTS_PREFIX, environment)
   if (checkpoint !== undefined) return checkpoint
-  const savepoints = await listed(store, SAVEPOINTS_PREFIX, environment)
-  return savepoints.find((key) => savepointOfKey(key) !== undefined)
+  const beside = await listed(store, SAVEPOINTS_PREFIX, environment)
+  const savepoint = beside.find((key) => savepointOfKey(key) !== undefined)
+  if (savepoint !== undefined || savepoints === undefined) return savepoint
+  const elsewhere = await listed(savepoints.objects, SAVEPOINTS_PREFIX, environment)
+  const other = elsewhere.find((key) => savepointOfKey(key) !== undefined)
+  return other && savepoints.nameOf(other)
 }
 
 /** Throws MR-S01 when there is no answer in time. */

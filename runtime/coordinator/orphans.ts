@@ -8,22 +8,32 @@ import type { CheckpointId } from '../base/ids.ts'
 import type { SubtaskSnapshot } from '../checkpoint/contract.ts'
 import { objectsOfSnapshot } from '../checkpoint/manifest.ts'
 import type { SnapshotKind } from '../record/element.ts'
-import type { ObjectKey, ObjectStore } from '../storage/contract.ts'
+import type { ObjectKey, ObjectStore, SavepointStore } from '../storage/contract.ts'
 import { isOfSavepoint, manifestKey, snapshotFolder } from '../storage/paths.ts'
+import { storeOfKind } from '../storage/savepoint-place.ts'
 
 /** Remembered candidates; beyond it the oldest are forgotten and stay behind for a sweep: leaving a file is safe, deleting is not. */
 const candidatesMax = 10_000
 /** Deleted by one call of the store, which is one request of S3. */
 const deletedAtOnce = 1000
 
+/** Where one kind lies may be away while the other is there: the job's own space comes first. */
+const kinds = ['checkpoint', 'savepoint'] as const
+
+export interface OrphansOptions {
+  readonly store: ObjectStore
+  /** As in JobCoordinatorOptions. */
+  readonly savepoints?: SavepointStore | undefined
+}
+
 export class Orphans {
-  readonly #store: ObjectStore
+  readonly #stores: OrphansOptions
   readonly #candidates = new Map<ObjectKey, CheckpointId>()
   /** Whose folders hold only what nobody acknowledged, or what others use too. */
   readonly #aborted = new Map<CheckpointId, SnapshotKind>()
 
-  constructor(store: ObjectStore) {
-    this.#store = store
+  constructor(stores: OrphansOptions) {
+    this.#stores = stores
   }
 
   add(id: CheckpointId, snapshot: SubtaskSnapshot): void {
@@ -47,18 +57,21 @@ export class Orphans {
    * each call; what there is no time for is remembered.
    */
   async collect(completed: CheckpointId, used: ReadonlySet<ObjectKey>, mayGoOn: () => boolean): Promise<void> {
-    while (mayGoOn()) {
-      const keys = this.#take(completed, used)
-      if (keys.length === 0) break
-      await this.#store.delete(keys)
+    for (const kind of kinds) {
+      while (mayGoOn()) {
+        const keys = this.#take(kind, completed, used)
+        if (keys.length === 0) break
+        await storeOfKind(kind, this.#stores).objects.delete(keys)
+      }
+      for (const [id, its] of this.#aborted)
+        if (its === kind && id < completed && mayGoOn()) await this.#emptyFolder({ id, kind }, used)
     }
-    for (const [id, kind] of this.#aborted) if (id < completed && mayGoOn()) await this.#emptyFolder({ id, kind }, used)
   }
 
-  #take(completed: CheckpointId, used: ReadonlySet<ObjectKey>): ObjectKey[] {
+  #take(kind: SnapshotKind, completed: CheckpointId, used: ReadonlySet<ObjectKey>): ObjectKey[] {
     const keys: ObjectKey[] = []
     for (const [key, id] of this.#candidates) {
-      if (id >= completed) continue
+      if (id >= completed || isOfSavepoint(key) !== (kind === 'savepoint')) continue
       this.#candidates.delete(key)
       if (!used.has(key) && keys.push(key) === deletedAtOnce) break
     }
@@ -70,10 +83,11 @@ export class Orphans {
     { id, kind }: { readonly id: CheckpointId; readonly kind: SnapshotKind },
     used: ReadonlySet<ObjectKey>,
   ): Promise<void> {
+    const { objects } = storeOfKind(kind, this.#stores)
     const manifest = manifestKey(id, kind)
-    const keys = await this.#store.list(`${snapshotFolder(id, kind)}/`)
-    await this.#store.delete(keys.filter((key) => key !== manifest && !used.has(key)))
-    if (keys.includes(manifest)) await this.#store.delete([manifest])
+    const keys = await objects.list(`${snapshotFolder(id, kind)}/`)
+    await objects.delete(keys.filter((key) => key !== manifest && !used.has(key)))
+    if (keys.includes(manifest)) await objects.delete([manifest])
     this.#aborted.delete(id)
   }
 }

@@ -171,8 +171,9 @@ class CoordinatorProcess {
         servers: [listener, rest],
         environment,
       })
-    const { checkpoints } = config.storage
-    const fields = { job: id, start, rest: restAddress, checkpoints, nats: config.nats.servers }
+    const { checkpoints, savepoints } = config.storage
+    const stores = { checkpoints, ...(savepoints !== undefined && { savepoints }) }
+    const fields = { job: id, start, rest: restAddress, ...stores, nats: config.nats.servers }
     environment.log('info', 'the coordinator looks for its store and NATS', fields)
     return {
       ended: this.#toItsEnd(job, graph, slots),

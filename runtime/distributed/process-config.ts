@@ -11,6 +11,7 @@ import { defaultConfig, settingsOf } from '../job/settings.ts'
 import type { JobSettings } from '../job/contract.ts'
 import { checkNatsConfig } from '../network/nats/authentication.ts'
 import { parseStorageAddress } from '../storage/paths.ts'
+import { savepointsAddress } from '../storage/savepoint-place.ts'
 import { checkS3Settings } from '../storage/s3/s3-settings.ts'
 import type { FileSystem, SecretFile } from '../storage/contract.ts'
 import { PROCESS_CONFIG_VERSION } from './contract.ts'
@@ -32,6 +33,7 @@ export function parseProcessConfig(text: string, place: string): ProcessConfig {
   if (!result.success) throw wrong(place, result.error.issues.flatMap(said))
   const config = result.data as ProcessConfig
   parseStorageAddress(config.storage.checkpoints)
+  savepointsAddress(config.storage)
   checkS3Settings(config.storage.s3 ?? {})
   checkNatsConfig(config.nats)
   jobSettingsOf(config)
@@ -129,6 +131,7 @@ const schema = z.strictObject({
   }),
   storage: z.strictObject({
     checkpoints: text,
+    savepoints: text.optional(),
     s3: z
       .strictObject({
         endpoint: text.optional(),

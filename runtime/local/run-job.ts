@@ -11,12 +11,14 @@ import { buildGraph } from '../job/build-graph.ts'
 import type { BuildOptions } from '../job/build-graph.ts'
 import type { JobGraph, JobSettings } from '../job/contract.ts'
 import type { Job } from '../job/define-job.ts'
+import type { StorageConfig } from '../storage/contract.ts'
 import { ForeignFiles } from '../storage/foreign-files.ts'
 import { decideLocalIdentity } from '../storage/local-identity.ts'
 import type { LocalIdentity } from '../storage/local-identity.ts'
 import { openLocalStores } from '../storage/local-stores.ts'
-import { fileKey, joinPath, localStoreFolder, manifestKeyIn, snapshotPlace } from '../storage/paths.ts'
+import { addressBelow, fileKey, joinPath, localStoreFolder, manifestKeyIn, snapshotPlace } from '../storage/paths.ts'
 import type { SnapshotPlace } from '../storage/paths.ts'
+import { savepointsAddress } from '../storage/savepoint-place.ts'
 import { plannedFailpoints } from './failpoint-plan.ts'
 import type { FailpointPlan } from './failpoint-plan.ts'
 import { jobFolders } from './job-folders.ts'
@@ -40,6 +42,8 @@ export interface LocalJobOptions {
   /** Wins over the job's config. */
   readonly maxParallelism?: number | undefined
   readonly settings: Partial<JobSettings>
+  /** file:///folder: below it the job has a place for its savepoints alone. undefined: they are in its store. */
+  readonly savepoints?: string | undefined
   /** undefined: the job goes on where it is, and nothing of it is dropped. */
   readonly restore?: LocalRestore | undefined
   /** The working folder. */
@@ -112,13 +116,27 @@ async function restoreRequest(
 ): Promise<RestoreRequest> {
   const { allowNonRestoredState = false, allowDrained = false } = options.restore ?? {}
   if (place === undefined || begin === 'resume') return { allowNonRestoredState, allowDrained }
-  // Both are loaded by those alone who begin there.
-  const { openStores } = await import('../storage/open-stores.ts')
+  // Loaded by those alone who begin there.
+  const { openStores } = await storesModule()
   const { findRestorePoint } = await import('./restore-path.ts')
-  const storage = { checkpoints: fileKey(storeFolderOf(options.folder, job)) }
+  const storage = storageOf(options, job)
   const stores = await openStores({ storage, files, environment, probe: false })
   const { ref, committed } = await findRestorePoint({ place, storage, stores, files, environment })
   return { from: ref, committed, allowNonRestoredState, allowDrained }
+}
+
+/** Loaded by those alone who need more than their own folder. */
+const storesModule = () => import('../storage/open-stores.ts')
+
+/** As the config of a job on several machines says it. */
+export function storageOf(
+  { folder, savepoints }: Pick<LocalJobOptions, 'folder' | 'savepoints'>,
+  job: JobId,
+): StorageConfig {
+  return {
+    checkpoints: fileKey(storeFolderOf(folder, job)),
+    ...(savepoints !== undefined && { savepoints: addressBelow(savepoints, job) }),
+  }
 }
 
 function storeFolderOf(folder: string, job: JobId): string {
@@ -154,6 +172,9 @@ async function assemble(
   const graph = buildGraph(job, graphOptions(options, id))
   const storeFolder = storeFolderOf(folder, id)
   const stores = await openLocalStores({ files, folder: storeFolder, environment })
+  const storage = storageOf(options, id)
+  const place = savepointsAddress(storage)
+  const opened = place && (await (await storesModule()).openSavepoints({ storage, files, environment, probe: true }))
   const { slotCount } = placeTasks(graph)
   const slots = new ThreadSlots({
     setup: {
@@ -166,6 +187,7 @@ async function assemble(
       maxParallelism,
       settings,
       storeFolder,
+      savepointsFolder: place?.kind === 'file' ? place.folder : undefined,
       slotCount,
       failpoints,
     },
@@ -180,7 +202,7 @@ async function assemble(
     start: undefined,
     environment,
     files,
-    stores: { ...stores, foreign: new ForeignFiles(files) },
+    stores: { ...stores, savepoints: opened?.savepoints, foreign: new ForeignFiles(files) },
     slots,
     restore,
     observer: {
@@ -188,6 +210,7 @@ async function assemble(
       began: (head, restorePoint) => {
         // The job is this process's now. What cannot be removed is logged and does no harm.
         void stores.removeLeftovers()
+        void opened?.removeLeftovers()
         observer?.began?.(head, restorePoint)
       },
     },

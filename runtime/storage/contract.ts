@@ -87,6 +87,8 @@ export type SecretFile = string
 export interface StorageConfig {
   /** The job's prefix: s3://bucket/prefix or file:///folder. The job's id is appended by whoever renders the config, not here. */
   readonly checkpoints: string
+  /** Where savepoints are written, likewise the job's alone; it may be another bucket of the same server. Absent: beside the checkpoints. */
+  readonly savepoints?: string
   readonly s3?: S3Config
 }
 
@@ -101,9 +103,23 @@ export interface S3Config {
   readonly sessionTokenFile?: SecretFile
 }
 
+/** A place of their own for savepoints. Keys in it are as in the job's store: `savepoint-<id>/…`. */
+export interface SavepointStore {
+  readonly objects: ObjectStore
+  /** How HEAD names what lies there: absolutely, as the place may be another one in a later revision of the job. */
+  nameOf(key: ObjectKey): ObjectKey
+}
+
+export interface OwnedSavepointStore extends SavepointStore {
+  /** Whether a coordinator of this job has begun with it; false: it is nobody's. Throws MR-S40 for another job's. */
+  isClaimed(): Promise<boolean>
+}
+
 /** Stores of one job at its storage address (storage/open-stores.ts). */
 export interface OpenedStores {
   readonly objects: ObjectStore
+  /** undefined: they lie beside the checkpoints. */
+  readonly savepoints: OwnedSavepointStore | undefined
   readonly head: HeadStore
   /** Reads restore points of other jobs: file:// and s3:// keys. */
   readonly foreign: ForeignObjects

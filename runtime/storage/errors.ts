@@ -123,7 +123,8 @@ export const storageErrors = {
     meaning: 'The bucket does not exist.',
     who: 'user',
     retry: false,
-    remedy: 'Create it, or correct the bucket in storage.checkpoints or the endpoint in storage.s3.',
+    remedy:
+      'Create it, or correct the bucket in storage.checkpoints or storage.savepoints, or the endpoint in storage.s3.',
   },
   'MR-S33': {
     meaning: 'The bucket is in another region than the one asked.',
@@ -167,7 +168,14 @@ export const storageErrors = {
     who: 'user',
     retry: false,
     remedy:
-      'storage.checkpoints is s3://bucket/prefix or file:///folder; storage.s3 names endpoint, region and the files of the credentials.',
+      'storage.checkpoints and storage.savepoints are s3://bucket/prefix or file:///folder; storage.s3 names endpoint, region and the files of the credentials.',
+  },
+  'MR-S40': {
+    meaning: "The place for savepoints is another job's.",
+    who: 'user',
+    retry: false,
+    remedy:
+      'Give each job a place of its own in storage.savepoints. If it is this job, and its store was moved, take objects/owner away there; savepoints stay as they are.',
   },
 } as const satisfies Readonly<Record<string, ErrorRow>>
 

@@ -2,7 +2,8 @@
 //
 //   <job's prefix>/head/head-<number>          HEAD on a directory (rule 1)
 //   <job's prefix>/objects/chk-<id>/…          what dies with a checkpoint: `_metadata` and few data objects
-//   <job's prefix>/objects/savepoint-<id>/…    self-contained, owned by the user
+//   <job's prefix>/objects/savepoint-<id>/…    self-contained, owned by the user; or in a place of their own:
+//   <job's prefix for savepoints>/objects/…    savepoint-<id>/… alone, and `owner`
 //   <job's prefix>/objects/shared/…            what a later checkpoint may use (rule 18)
 //   <job's prefix>/objects/history/…           what REST remembers of the job (rest/history-keeper.ts)
 
@@ -96,6 +97,9 @@ export function parseHistoryKey(
 export function probeKey(unique: string): ObjectKey {
   return parseObjectKey(`probe/${unique}`)
 }
+
+/** What says, in a place that is for savepoints alone, whose they are (savepoint-place.ts). */
+export const OWNER_KEY = parseObjectKey('owner')
 
 /** Whether an object lies in a savepoint's folder: the user's, who may take it away at any time. */
 export function isOfSavepoint(key: string): boolean {
@@ -215,6 +219,20 @@ function bucketWords(address: string): string {
   return ''
 }
 
+/** As it is compared, and shown. */
+export function storageAddressText(address: StorageAddress): string {
+  return address.kind === 'file'
+    ? fileKey(address.folder)
+    : `${S3_SCHEME}${address.bucket}${address.prefix === '' ? '' : `/${address.prefix}`}`
+}
+
+/** How an object of the store at the address is named outside of it. */
+export function keyOutside(address: StorageAddress, key: ObjectKey): ObjectKey {
+  return address.kind === 'file'
+    ? fileKey(joinPath(objectsFolder(address.folder), key))
+    : s3Key({ bucket: address.bucket, key: `${s3ObjectsPrefix(address.prefix)}${key}` })
+}
+
 export function s3Key({ bucket, key }: S3Place): ObjectKey {
   return `${S3_SCHEME}${bucket}/${key}` as ObjectKey
 }
@@ -295,6 +313,11 @@ export function parentOf(path: string): string {
 /** Which folder holds the folders of all jobs of a name; a name of a namespace has the namespace's. */
 export function localJobsFolder(name: string): string {
   return parentOf(joinPath(LOCAL_ROOT, checkedLocalName(name)))
+}
+
+/** The address below another, of a place that has the job's name. */
+export function addressBelow(address: string, name: string): string {
+  return `${address.replace(/\/+$/, '')}/${name}`
 }
 
 /** The folder of a local job's store. */

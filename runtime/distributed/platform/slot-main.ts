@@ -118,7 +118,12 @@ async function main(setup: SlotSetup): Promise<void> {
       transport: nats.transport,
       control: served.link,
       outlivesCoordinator: true,
-      snapshotWriters: new SnapshotUploader({ store: stores.objects, environment, writers: slotCount }),
+      snapshotWriters: new SnapshotUploader({
+        store: stores.objects,
+        savepoints: stores.savepoints,
+        environment,
+        writers: slotCount,
+      }),
       snapshotReader: new SnapshotDownloader({ store: stores.objects, foreign: stores.foreign, environment }),
     })
     served.become(slot)

@@ -9,6 +9,7 @@ import { SnapshotUploader } from '../../checkpoint/snapshot-writer.ts'
 import type { FromSlot, ToSlot } from '../../control/contract.ts'
 import { createDirectLink } from '../../control/direct-link.ts'
 import { buildGraph } from '../../job/build-graph.ts'
+import type { DirectoryStore } from '../../storage/directory-store.ts'
 import { ForeignFiles } from '../../storage/foreign-files.ts'
 import { attachLocalStores } from '../../storage/local-stores.ts'
 import { serializeError } from '../../control/serialized-error.ts'
@@ -52,7 +53,9 @@ async function main(setup: SlotSetup): Promise<void> {
       job: setup.job,
     })
     const files = new NodeFiles()
-    const { objects: store } = attachLocalStores({ files, folder: setup.storeFolder, environment })
+    const at = (folder: string): DirectoryStore => attachLocalStores({ files, folder, environment }).objects
+    const store = at(setup.storeFolder)
+    const savepoints = setup.savepointsFolder === undefined ? undefined : { objects: at(setup.savepointsFolder) }
     const slot = new Slot({
       slot: setup.slot,
       job: setup.job,
@@ -61,7 +64,7 @@ async function main(setup: SlotSetup): Promise<void> {
       files,
       transport,
       control,
-      snapshotWriters: new SnapshotUploader({ store, environment, writers: setup.slotCount }),
+      snapshotWriters: new SnapshotUploader({ store, savepoints, environment, writers: setup.slotCount }),
       snapshotReader: new SnapshotDownloader({ store, foreign: new ForeignFiles(files), environment }),
     })
     // A process that is killed writes nothing down at its end.

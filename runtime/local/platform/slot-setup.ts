@@ -19,6 +19,8 @@ export interface SlotSetup {
   readonly settings: Partial<JobSettings>
   /** The job's store. */
   readonly storeFolder: string
+  /** Of the place that is for its savepoints alone; undefined: they are in its store. */
+  readonly savepointsFolder: string | undefined
   /** How many slots share the manifest's room for inlined state. */
   readonly slotCount: number
   readonly control: MessagePort

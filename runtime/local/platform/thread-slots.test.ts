@@ -41,6 +41,7 @@ execFileSync('sh', ['-c', '${wait}'])
       maxParallelism: undefined,
       settings: {},
       storeFolder: folder,
+      savepointsFolder: undefined,
       slotCount: 1,
       failpoints: parseFailpoints(''),
     },
