@@ -26,6 +26,7 @@ describe('the hash of a spec', () => {
     { checkpointing: { interval: '5s' } },
     { restartStrategy: { type: 'none' } },
     { storage: { checkpoints: 's3://b/p' } },
+    { storage: { savepoints: 's3://b/kept' } },
     { worker: { slots: 2 } },
     { worker: { podTemplate: { metadata: { labels: { a: 'b' } } } } },
     { coordinator: { resources: { limits: { memory: '1Gi' } } } },

@@ -66,6 +66,21 @@ describe('the defaults of the chart', () => {
     ])
   })
 
+  it('hold for a spec that says only where its savepoints go; a spec with an address of its own has no place of the chart', () => {
+    const chart = { ...defaults, storage: { ...defaults.storage, savepoints: 's3://chart/savepoints' } }
+    const storageOf = (own: Readonly<Record<string, unknown>>) => {
+      const answer = read(own, { defaults: chart })
+      return answer.fits ? answer.spec.storage : answer.problems
+    }
+    expect(storageOf({})).toEqual(chart.storage)
+    expect(storageOf({ storage: { savepoints: 's3://own/kept' } })).toEqual({
+      ...defaults.storage,
+      savepoints: 's3://own/kept',
+    })
+    const own = { checkpoints: 's3://own/jobs', s3: { credentialsSecret: 'mine' } }
+    expect(storageOf({ storage: own })).toEqual(own)
+  })
+
   it('are no part of the hash', () => {
     const hash = (more: object) => {
       const answer = read({}, { defaults: { ...defaults, ...more } })
@@ -99,6 +114,14 @@ describe('a spec is refused with field, reason and remedy:', () => {
     [
       { storage: { checkpoints: 's3://x/y', s3: { credentialsSecret: 's' } } },
       'spec.storage.checkpoints is "s3://x/y"; it must be s3://bucket/prefix (3 to 63 small letters, digits, . and - in the bucket, the first and the last no . or -; letters, digits and ._=- in the prefix) or file:///folder.',
+    ],
+    [
+      { storage: { savepoints: 's3://x/y' } },
+      'spec.storage.savepoints is "s3://x/y"; it must be s3://bucket/prefix (3 to 63 small letters, digits, . and - in the bucket, the first and the last no . or -; letters, digits and ._=- in the prefix) or file:///folder.',
+    ],
+    [
+      { storage: { checkpoints: 'file:///data', savepoints: 's3://kept/here' } },
+      'spec.storage.s3.credentialsSecret is missing; name a Secret with the credentials, or set spec.serviceAccountName to an account with a workload identity.',
     ],
     [
       { storage: { checkpoints: '/data' } },

@@ -153,11 +153,14 @@ function storageProblems({ storage, serviceAccountName }: EffectiveSpec): string
     )
     return problems
   }
-  if (!STORAGE_ADDRESS.test(storage.checkpoints))
+  const addresses = Object.entries({ checkpoints: storage.checkpoints, savepoints: storage.savepoints })
+  for (const [name, address] of addresses) {
+    if (address === undefined || STORAGE_ADDRESS.test(address)) continue
     problems.push(
-      `spec.storage.checkpoints is "${storage.checkpoints}"; it must be s3://bucket/prefix (3 to 63 small letters, digits, . and - in the bucket, the first and the last no . or -; letters, digits and ._=- in the prefix) or file:///folder.`,
+      `spec.storage.${name} is "${address}"; it must be s3://bucket/prefix (3 to 63 small letters, digits, . and - in the bucket, the first and the last no . or -; letters, digits and ._=- in the prefix) or file:///folder.`,
     )
-  const isS3 = storage.checkpoints.startsWith('s3://')
+  }
+  const isS3 = addresses.some(([, address]) => address?.startsWith('s3://') === true)
   if (isS3 && storage.s3?.credentialsSecret === undefined && serviceAccountName === undefined)
     problems.push(
       'spec.storage.s3.credentialsSecret is missing; name a Secret with the credentials, or set spec.serviceAccountName to an account with a workload identity.',

@@ -64,7 +64,7 @@ export function processConfig({
       ...(maxParallelism !== undefined && { maxParallelism }),
       settings: settingsOfSpec(spec),
     },
-    storage: { checkpoints: jobStorage(job, spec), ...s3Config(spec) },
+    storage: { checkpoints: jobStorage(job, spec), ...savepointsConfig(job, spec), ...s3Config(spec) },
     nats: {
       servers: (nats?.url ?? '').split(','),
       ...natsFile(natsCredentials),
@@ -103,8 +103,16 @@ export function startedConfig(
 }
 
 /** The job's own prefix, which no namesake shares. */
-export function jobStorage({ namespace, name, uid }: OwnerJob, { storage }: EffectiveSpec): string {
-  return `${(storage?.checkpoints ?? '').replace(/\/+$/, '')}/${namespace}/${name}/${uid}`
+export function jobStorage(job: OwnerJob, { storage }: EffectiveSpec): string {
+  return below(storage?.checkpoints ?? '', job)
+}
+
+function savepointsConfig(job: OwnerJob, { storage }: EffectiveSpec): Readonly<Record<string, unknown>> {
+  return storage?.savepoints === undefined ? {} : { savepoints: below(storage.savepoints, job) }
+}
+
+function below(address: string, { namespace, name, uid }: OwnerJob): string {
+  return `${address.replace(/\/+$/, '')}/${namespace}/${name}/${uid}`
 }
 
 /** The `storage.checkpoints` of which that is the job's own prefix, or lies within it. undefined: it is elsewhere. */

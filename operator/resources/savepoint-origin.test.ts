@@ -31,6 +31,21 @@ describe("a savepoint in the chart's store", () => {
       expect(of(`s3://bucket/jobs/${way}/objects/savepoint-7`), way).toBeUndefined()
   })
 
+  it('is of that job in the place for savepoints too, also where one lies within the other', () => {
+    for (const savepoints of ['s3://kept/sp/', 's3://bucket/jobs/kept', 's3://bucket']) {
+      const storage = { ...defaults.storage, savepoints }
+      const at = (path: string) =>
+        originByPath(path, { namespace: 'analytics', defaults: { ...defaults, storage }, ofJob: undefined })
+      const place = savepoints.replace(/\/$/, '')
+      expect(at(`${place}/analytics/flights/u-1/objects/savepoint-7`)).toMatchObject({
+        jobId: 'u-1',
+        storage: 's3://bucket/jobs/analytics/flights/u-1',
+      })
+      expect(at(`${place}/billing/flights/u-1/objects/savepoint-7`)).toBeUndefined()
+      expect(at('s3://bucket/jobs/analytics/flights/u-1/objects/savepoint-7')?.jobId).toBe('u-1')
+    }
+  })
+
   it('is none elsewhere, nor half of one', () => {
     for (const path of ['s3://bucket/jobs/analytics/flights', 's3://bucket/jobs-2/analytics/a/u', '/mnt/analytics/a/u'])
       expect(of(path)).toBeUndefined()

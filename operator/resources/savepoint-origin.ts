@@ -25,7 +25,7 @@ export function originByPath(
 }
 
 /**
- * Of a savepoint in the chart's store: whose it is stands in its path. Only of its own namespace: who may make Savepoints in one has no say over
+ * Of a savepoint in the chart's store, or in its place for savepoints: whose it is stands in its path. Only of its own namespace: who may make Savepoints in one has no say over
  * the files of another, though the credentials reach all of the store.
  */
 function originInStore(
@@ -33,8 +33,15 @@ function originInStore(
   namespace: string,
   { image, storage, serviceAccountName }: SpecDefaults,
 ): SavepointOrigin | undefined {
-  const prefix = storage?.checkpoints === undefined ? undefined : `${storage.checkpoints.replace(/\/+$/, '')}/`
-  if (path === undefined || image === undefined || prefix === undefined || !path.startsWith(prefix)) return undefined
+  const [checkpoints, savepoints] = [storage?.checkpoints, storage?.savepoints].map(
+    (address) => address && `${address.replace(/\/+$/, '')}/`,
+  )
+  if (path === undefined || image === undefined || checkpoints === undefined) return undefined
+  // One may lie within the other.
+  const [prefix] = [checkpoints, savepoints]
+    .filter((each) => each !== undefined && path.startsWith(each))
+    .toSorted((one, other) => other!.length - one!.length)
+  if (prefix === undefined) return undefined
   const parts = path.slice(prefix.length).replace(/\/+$/, '').split('/')
   const [of, name, uid] = parts
   if (of !== namespace || name === undefined || uid === undefined) return undefined
@@ -42,7 +49,7 @@ function originInStore(
   if (parts.some((part) => ['', '.', '..'].includes(part))) return undefined
   return originOf(
     { storage, ...(serviceAccountName !== undefined && { serviceAccountName }) },
-    { jobId: uid, image, storage: `${prefix}${of}/${name}/${uid}` },
+    { jobId: uid, image, storage: `${checkpoints}${of}/${name}/${uid}` },
   )
 }
 

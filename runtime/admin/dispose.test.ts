@@ -215,12 +215,36 @@ describe('a savepoint outside of the store of the job', () => {
       folder: '/other/objects/savepoint-4',
       name: 'savepoint-4',
       objects: other.objects,
-      owner: { head: heads },
+      owner: { head: heads, isPlace: false },
     }
     await expect(disposeSavepoint(subject.world, request(place, { foreign: true }))).rejects.toThrow(
       /^MR-A04 .*its restore point, says HEAD of other/,
     )
     expect(other.objects.size).toBe(2)
+  })
+
+  it('stays in the place for savepoints while its job needs it, by whatever name that place is reached', async () => {
+    const subject = await subjectOf({ place: true })
+    const manifest = await subject.write({ id: 4, kind: 'savepoint' })
+    const plain = await subject.write({ id: 3, kind: 'savepoint' })
+    await subject.keeper.update((head) => completeSavepoint(head, { request: requestId('p'), manifest: plain }))
+    await subject.keeper.update((head) => stop(head, { request: requestId('r'), manifest, commitsPending: false }))
+    const at = (folder: string, id: number): SavepointPlace => ({
+      folder: `${folder}/objects/savepoint-${id}`,
+      name: `savepoint-${id}`,
+      objects: subject.place,
+      owner: { head: subject.heads, isPlace: true },
+    })
+    for (const folder of ['/place', '/link/to/it']) {
+      await expect(disposeSavepoint(subject.world, request(at(folder, 4)))).rejects.toThrow(
+        /^MR-A04 .*its restore point/,
+      )
+      // As from the job's pod when the job is gone, which knows nothing of the place.
+      const stores = { ...subject.world.stores, savepoints: undefined }
+      await expect(disposeSavepoint({ ...subject.world, stores }, request(at(folder, 4)))).rejects.toThrow(/^MR-A04 /)
+    }
+    expect(await disposeSavepoint(subject.world, request(at('/link/to/it', 3)))).toMatchObject({ outcome: 'done' })
+    expect(await subject.place.list('')).toEqual(['savepoint-4/_metadata', 'savepoint-4/data'])
   })
 
   it('stays while this job begins from it', async () => {

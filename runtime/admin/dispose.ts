@@ -26,7 +26,14 @@ export interface SavepointPlace {
   readonly name: string
   readonly objects: Pick<ObjectStore, 'read' | 'list' | 'delete'>
   /** Whose store `objects` is: this job's, another one's (with its HEAD), or none, as a copy's. */
-  readonly owner: 'this job' | { readonly head: HeadStore } | 'none'
+  readonly owner: 'this job' | OtherOwner | 'none'
+}
+
+/** Perhaps this very job: its place for savepoints may be another one by now, or be named in another way. */
+export interface OtherOwner {
+  readonly head: HeadStore
+  /** `objects` is for the owner's savepoints alone, and HEAD names what lies there absolutely. */
+  readonly isPlace: boolean
 }
 
 export interface DisposeRequest {
@@ -62,7 +69,10 @@ export async function disposeSavepoint(
     throw adminError('MR-A05', `${folder} is of ${manifest.job}; this is ${job ?? 'a job that has not begun'}.`)
   if (head !== undefined) refuseNeeded(head, { folder, manifest, isIt: ({ path }) => stores.locate(path) === folder })
   const around = typeof owner === 'object' ? await (await HeadKeeper.open(owner.head, environment)).read() : undefined
-  if (around !== undefined) refuseNeeded(around, { folder, manifest, isIt: ({ path }) => path === metadata })
+  const isPlace = typeof owner === 'object' && owner.isPlace
+  // One place may have several names: HEAD's own ids are never used again, so the folder's name tells.
+  const isIt = ({ path }: ManifestRef): boolean => (isPlace ? path.endsWith(`/${metadata}`) : path === metadata)
+  if (around !== undefined) refuseNeeded(around, { folder, manifest, isIt })
   if (!apply) return { outcome: 'would do', objects: keys }
   const data = keys.filter((key) => key !== metadata)
   await deleteAll(objects, data, environment)

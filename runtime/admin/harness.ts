@@ -16,7 +16,15 @@ import type { Head, ManifestRef } from '../storage/head-contract.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
 import { MemoryFiles } from '../storage/memory-files.ts'
 import { MemoryHeadStore, MemoryObjectStore } from '../storage/memory-store.ts'
-import { isAbsoluteKey, manifestKey, parentOf, snapshotDataKey, transactionName } from '../storage/paths.ts'
+import {
+  fileKey,
+  isAbsoluteKey,
+  isOfSavepoint,
+  manifestKey,
+  parentOf,
+  snapshotDataKey,
+  transactionName,
+} from '../storage/paths.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
 import type { AdminWorld } from './admin-world.ts'
 
@@ -95,12 +103,17 @@ export interface SnapshotShape {
   readonly drained?: boolean
 }
 
+const PLACE = 'file:///place/objects/'
+const nameInPlace = (key: ObjectKey): ObjectKey => fileKey(`/place/objects/${key}`)
+
 const bytesOf = (key: string): Uint8Array => new TextEncoder().encode(`what is stored under ${key}`)
 
 export interface Subject {
   readonly world: AdminWorld
   readonly environment: ReturnType<typeof manualEnvironment>
   readonly objects: MemoryObjectStore
+  /** Of savepoints alone. */
+  readonly place: MemoryObjectStore
   readonly heads: MemoryHeadStore
   readonly external: External
   readonly files: MemoryFiles
@@ -117,9 +130,13 @@ export interface Subject {
   readonly killedAfter: (writes: number) => { readonly world: AdminWorld; readonly killed: Promise<'killed'> }
 }
 
-export async function subjectOf(options: { readonly begun?: boolean; readonly start?: number } = {}): Promise<Subject> {
+/** `place`: savepoints are written in a place of their own. */
+export async function subjectOf(
+  options: { readonly begun?: boolean; readonly start?: number; readonly place?: boolean } = {},
+): Promise<Subject> {
   const environment = manualEnvironment()
   const objects = new MemoryObjectStore()
+  const place = new MemoryObjectStore()
   const heads = new MemoryHeadStore()
   const external = new External()
   const keeper = await HeadKeeper.open(heads, environment)
@@ -132,14 +149,19 @@ export async function subjectOf(options: { readonly begun?: boolean; readonly st
     environment,
     stores: {
       ...stores,
-      savepoints: undefined,
-      foreign: { read: async () => undefined, readRange: async () => undefined },
+      savepoints:
+        options.place === true ? { objects: place, nameOf: nameInPlace, isClaimed: async () => true } : undefined,
+      foreign: {
+        read: async (key) => place.read(key.replace(PLACE, '') as ObjectKey),
+        readRange: async (key, offset, length) => place.readRange(key.replace(PLACE, '') as ObjectKey, offset, length),
+      },
       locate: (key) => (isAbsoluteKey(key) ? parentOf(key.slice('file://'.length)) : `/store/objects/${parentOf(key)}`),
       removeLeftovers: async () => undefined,
     },
   })
+  const isElsewhere = (key: string): boolean => options.place === true && isOfSavepoint(key)
   const put = async (...keys: readonly string[]): Promise<void> => {
-    for (const key of keys) await objects.create(key as ObjectKey, bytesOf(key))
+    for (const key of keys) await (isElsewhere(key) ? place : objects).create(key as ObjectKey, bytesOf(key))
   }
   const write = async (shape: SnapshotShape): Promise<ManifestRef> => {
     const { kind = 'checkpoint', transactions = [], drained = false } = shape
@@ -171,8 +193,9 @@ export async function subjectOf(options: { readonly begun?: boolean; readonly st
     const made = start(shape.start ?? 1)
     const meta = { job: jobId(shape.job ?? job), start: made, incarnation: incarnation(shape.incarnation ?? 1) }
     const bytes = encodeManifest(fromCollected(collected, { ...meta, graph, enumerators: new Map() }))
-    const path = manifestKey(id, kind)
-    await objects.create(path, bytes)
+    const key = manifestKey(id, kind)
+    await (isElsewhere(key) ? place : objects).create(key, bytes)
+    const path = isElsewhere(key) ? nameInPlace(key) : key
     for (const name of transactions) external.existing.add(name)
     return { id, kind, path, start: made, completedAtMs: 0, bytes: bytes.length, ...(drained && { drained }) }
   }
@@ -217,6 +240,7 @@ export async function subjectOf(options: { readonly begun?: boolean; readonly st
     world: worldOf({ objects, head: heads }),
     environment,
     objects,
+    place,
     heads,
     external,
     files: new MemoryFiles(),

@@ -1,7 +1,16 @@
 import { describe, expect, it } from 'vitest'
-import { start } from '../base/ids.ts'
+import { requestId, start } from '../base/ids.ts'
 import type { HeadStore, ObjectKey } from '../storage/contract.ts'
-import { addPin, beginStart, cancel, close, completeCheckpoint, raiseIncarnation, reserveIds } from '../storage/head.ts'
+import {
+  addPin,
+  beginStart,
+  cancel,
+  close,
+  completeCheckpoint,
+  completeSavepoint,
+  raiseIncarnation,
+  reserveIds,
+} from '../storage/head.ts'
 import type { Head } from '../storage/head-contract.ts'
 import type { AdminWorld } from './admin-world.ts'
 import { sweepJob } from './sweep.ts'
@@ -216,6 +225,56 @@ describe('a sweep of a job that has ended', () => {
       expect(await subject.objects.list('')).toEqual([key])
       await subject.objects.delete([key as ObjectKey])
     }
+  })
+})
+
+describe('a sweep where savepoints have a place of their own', () => {
+  const torn = ['savepoint-3/data', 'savepoint-9/data']
+
+  async function elsewhere(): Promise<Subject> {
+    const subject = await subjectOf({ place: true })
+    const { write, complete, put, keeper } = subject
+    const savepoint = await write({ id: 4, kind: 'savepoint', transactions: [nameOf(4)] })
+    await keeper.update((head) => completeSavepoint(head, { request: requestId('r'), manifest: savepoint }))
+    await complete({ id: 6 })
+    await put(...torn, 'owner')
+    // Of before they had one.
+    await subject.objects.create('savepoint-2/data' as ObjectKey, new Uint8Array(1))
+    await subject.place.create('owner' as ObjectKey, new Uint8Array(1))
+    subject.external.existing.add(nameOf(7))
+    await keeper.update(close)
+    return subject
+  }
+
+  it('takes away what failed ones left in both, and keeps the transactions of those that are there', async () => {
+    const subject = await elsewhere()
+    const swept = await sweepJob(subject.world, request(subject))
+    expect(swept).toMatchObject({ garbage: { objects: ['savepoint-2/data'], elsewhere: torn } })
+    expect(await subject.place.list('')).toEqual(['owner', 'savepoint-4/_metadata', 'savepoint-4/data'])
+    expect([...subject.external.existing]).toEqual([nameOf(4)])
+    expect(await sweepJob(subject.world, request(subject))).toMatchObject({ outcome: 'nothing to do' })
+  })
+
+  it('keeps the transactions of those in an earlier place, as long as they are there', async () => {
+    for (const there of [true, false]) {
+      const subject = await elsewhere()
+      if (!there) await subject.place.delete(await subject.place.list('savepoint-4/'))
+      const stores = { ...subject.world.stores, savepoints: undefined }
+      await sweepJob({ ...subject.world, stores }, request(subject))
+      expect([...subject.external.existing]).toEqual(there ? [nameOf(4)] : [])
+    }
+  })
+
+  it("looks at nothing in a place that is not the job's", async () => {
+    const subject = await elsewhere()
+    const { savepoints, ...stores } = subject.world.stores
+    const isClaimed = async (): Promise<boolean> => false
+    const world = { ...subject.world, stores: { ...stores, savepoints: { ...savepoints!, isClaimed } } }
+    await sweepJob(world, request(subject))
+    expect(await subject.place.list('savepoint-9/')).toEqual(['savepoint-9/data'])
+    const other = async (): Promise<boolean> => Promise.reject(new Error('MR-S40'))
+    const theirs = { ...subject.world, stores: { ...stores, savepoints: { ...savepoints!, isClaimed: other } } }
+    await expect(sweepJob(theirs, request(subject))).rejects.toThrow('MR-S40')
   })
 })
 

@@ -16,6 +16,7 @@
 // again what they hold cannot be told here, and where nobody has (the job ended before its next checkpoint) they are the only copy.
 
 import { within } from '../base/deadline.ts'
+import type { Environment } from '../base/environment.ts'
 import { MillraceError } from '../base/errors.ts'
 import type { CheckpointId } from '../base/ids.ts'
 import { committablesOf } from '../checkpoint/assignment.ts'
@@ -25,10 +26,10 @@ import type { Committer } from '../connectors/contract.ts'
 import { cleanupDeadlineMs, namedBy, timeFor, withinCleanup } from '../coordinator/cleanup.ts'
 import { committersOf } from '../coordinator/commits.ts'
 import { listed } from '../coordinator/lost-head.ts'
-import { readManifest } from '../coordinator/restore.ts'
+import { readDeadlineMs, readManifest } from '../coordinator/restore.ts'
 import type { ManifestPlace } from '../coordinator/restore.ts'
 import type { JobGraph } from '../job/contract.ts'
-import type { FileSystem, ObjectKey } from '../storage/contract.ts'
+import type { FileSystem, ObjectKey, OwnedSavepointStore } from '../storage/contract.ts'
 import { storageError } from '../storage/errors.ts'
 import { discardFiles } from '../storage/garbage.ts'
 import { discarded, restorePointOf } from '../storage/head.ts'
@@ -64,6 +65,8 @@ export interface Garbage {
   readonly discarding: readonly CheckpointId[]
   /** That nothing names. */
   readonly objects: readonly ObjectKey[]
+  /** In the place for savepoints, by their keys there, of savepoints that were never completed. */
+  readonly elsewhere: readonly ObjectKey[]
   /** By sink. */
   readonly transactions: readonly SinkTransactions[]
 }
@@ -91,13 +94,13 @@ export async function sweepJob(world: AdminWorld, { jobIsDown, code, apply }: Sw
   }
   const now = check(await keeper.readBegun())
   const needsOf = needsReader(world)
-  const garbage = garbageIn(now, await namedIn({ head: now, existing, needsOf }), existing)
+  const garbage = garbageIn(now, await namedIn({ world, head: now, existing, needsOf }), existing)
   if (apply && now.end.kind !== 'none') await world.stores.removeLeftovers()
   if (isEmpty(garbage)) return { outcome: 'nothing to do', head: now, garbage }
   if (!apply) return { outcome: 'would do', head: now, garbage }
   // What is deleted is told by the HEAD that this swap has won, not by the one that was read before it.
   const settled = await keeper.amend(check)
-  const named = await namedIn({ head: settled, existing, needsOf })
+  const named = await namedIn({ world, head: settled, existing, needsOf })
   const collected = garbageIn(settled, named, existing)
   await collect(world, { keeper, head: settled, named, garbage: collected, committers })
   return { outcome: 'done', head: await keeper.readBegun(), garbage: collected }
@@ -108,7 +111,10 @@ function refuseRunning({ job, start, end }: Head, jobIsDown: boolean): void {
 }
 
 interface Existing {
+  /** Of the job's store. */
   readonly objects: readonly ObjectKey[]
+  /** Of its place for savepoints. */
+  readonly elsewhere: readonly ObjectKey[]
   readonly transactions: readonly SinkTransactions[]
 }
 
@@ -120,6 +126,10 @@ async function listEverything(
   // What has another beginning is not of snapshots: nothing here knows when it may go.
   for (const prefix of [CHECKPOINTS_PREFIX, SAVEPOINTS_PREFIX, SHARED_PREFIX])
     objects.push(...(await listed(stores.objects, prefix, environment)))
+  const place = stores.savepoints
+  // A place that no coordinator of the job has begun with is not the job's.
+  const isOurs = place !== undefined && (await claimed(place, environment))
+  const elsewhere = isOurs ? await listed(place.objects, SAVEPOINTS_PREFIX, environment) : []
   const transactions: SinkTransactions[] = []
   for (const [uid, committer] of committers) {
     const late = () =>
@@ -127,7 +137,12 @@ async function listEverything(
     const names = await within(environment.clock, cleanupDeadlineMs, committer.list(), late)
     transactions.push({ uid, transactions: names })
   }
-  return { objects, transactions }
+  return { objects, elsewhere, transactions }
+}
+
+function claimed(place: OwnedSavepointStore, { clock }: Environment): Promise<boolean> {
+  const late = () => storageError('MR-S01', `Whose the place for savepoints is: no answer within ${readDeadlineMs} ms.`)
+  return within(clock, readDeadlineMs, place.isClaimed(), late)
 }
 
 /** What must stay because of a manifest, or of several. */
@@ -139,12 +154,12 @@ interface Needs {
 function garbageIn(head: Head, named: Needs, existing: Existing): Garbage {
   const limit = limitOf(head)
   const discarding = new Set(head.discarding.map(({ id }) => id))
-  const savepoints = new Set(
-    existing.objects.flatMap((key) => {
-      const id = savepointOfKey(key)
-      return id !== undefined && key === manifestKey(id, 'savepoint') ? [id] : []
-    }),
-  )
+  const savepoints = savepointsIn(existing.objects)
+  const savepointsElsewhere = savepointsIn(existing.elsewhere)
+  const elsewhere = existing.elsewhere.filter((key) => {
+    const id = savepointOfKey(key)
+    return id !== undefined && id < limit && !savepointsElsewhere.has(id)
+  })
   const objects = existing.objects.filter((key) => {
     if (named.objects.has(key)) return false
     const checkpoint = checkpointOfKey(key)
@@ -161,8 +176,19 @@ function garbageIn(head: Head, named: Needs, existing: Existing): Garbage {
   return {
     discarding: [...discarding],
     objects,
+    elsewhere,
     transactions: transactions.filter(({ transactions: names }) => names.length > 0),
   }
+}
+
+/** Those that have their manifest. */
+function savepointsIn(objects: readonly ObjectKey[]): ReadonlySet<CheckpointId> {
+  return new Set(
+    objects.flatMap((key) => {
+      const id = savepointOfKey(key)
+      return id !== undefined && key === manifestKey(id, 'savepoint') ? [id] : []
+    }),
+  )
 }
 
 /** Snapshots below it are over for good. */
@@ -184,12 +210,13 @@ function isLeftover(
 }
 
 interface Naming {
+  readonly world: AdminWorld
   readonly head: Head
   readonly existing: Existing
   readonly needsOf: (place: ManifestPlace) => Promise<Needs>
 }
 
-async function namedIn({ head, existing, needsOf }: Naming): Promise<Needs> {
+async function namedIn({ world, head, existing, needsOf }: Naming): Promise<Needs> {
   const objects = new Set<ObjectKey>()
   const transactions = new Set<string>()
   for (const ref of namedBy(head)) {
@@ -198,10 +225,31 @@ async function namedIn({ head, existing, needsOf }: Naming): Promise<Needs> {
     for (const transaction of needs.transactions) transactions.add(transaction)
   }
   // Without any transaction a damaged savepoint is no reason to keep objects of others.
-  const spared = existing.transactions.some(({ transactions: names }) => names.length > 0) ? existing.objects : []
-  for (const path of spared.filter(isSavepointManifest))
+  const hasAny = existing.transactions.some(({ transactions: names }) => names.length > 0)
+  for (const path of hasAny ? await savepointsThere(world, head, existing) : [])
     for (const transaction of (await savepointNeeds(path, needsOf)).transactions) transactions.add(transaction)
   return { objects, transactions }
+}
+
+/** Manifests: in the job's store, in its place for savepoints, and in earlier places of it that HEAD tells of. */
+async function savepointsThere(
+  { stores, environment }: AdminWorld,
+  head: Head,
+  existing: Existing,
+): Promise<ObjectKey[]> {
+  const there = [
+    ...existing.objects.filter(isSavepointManifest),
+    ...existing.elsewhere.filter(isSavepointManifest).map((key) => stores.savepoints!.nameOf(key)),
+  ]
+  for (const { manifest } of head.savepointResults) {
+    if (manifest === undefined || !isAbsoluteKey(manifest.path) || there.includes(manifest.path)) continue
+    const { path } = manifest
+    const late = () => storageError('MR-S01', `Reading ${path}: no answer within ${readDeadlineMs} ms.`)
+    // The user's: it may be gone.
+    if ((await within(environment.clock, readDeadlineMs, stores.foreign.read(path), late)) !== undefined)
+      there.push(path)
+  }
+  return there
 }
 
 /** Unknown is not none: one that cannot be read may hold any transaction. */
@@ -231,8 +279,8 @@ function needsIn({ path }: ManifestPlace, manifest: Manifest): Needs {
   return { objects: new Set(objects), transactions: new Set(transactions) }
 }
 
-function isEmpty({ discarding, objects, transactions }: Garbage): boolean {
-  return discarding.length + objects.length + transactions.length === 0
+function isEmpty({ discarding, objects, elsewhere, transactions }: Garbage): boolean {
+  return discarding.length + objects.length + elsewhere.length + transactions.length === 0
 }
 
 interface Collecting {
@@ -256,6 +304,7 @@ async function collect(world: AdminWorld, collecting: Collecting): Promise<void>
   const data = garbage.objects.filter((key) => !isManifest(key))
   await deleteAll(stores.objects, data, environment)
   await deleteAll(stores.objects, garbage.objects.filter(isManifest), environment)
+  if (garbage.elsewhere.length > 0) await deleteAll(stores.savepoints!.objects, garbage.elsewhere, environment)
   for (const { uid, transactions } of garbage.transactions)
     await withinCleanup(environment.clock, committers.get(uid)!.abort(transactions))
 }

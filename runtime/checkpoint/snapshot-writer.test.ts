@@ -31,6 +31,24 @@ function filled(byteCount: number, seed = 1): Uint8Array {
   return bytes
 }
 
+it('of savepoints goes to their own place, if they have one', async () => {
+  const { environment, store } = place()
+  const savepoints = new MemoryObjectStore()
+  const uploader = new SnapshotUploader({ store, savepoints: { objects: savepoints }, environment, writers: 1 })
+  const written = ['checkpoint', 'savepoint'] as const
+  const handles = Promise.all(written.map((kind) => uploader.ofKind(kind).write(seven, filled(4_000))))
+  await environment.clock.advanceSettled(OBJECT_OPEN_MS)
+  // Named as in its own folder: a savepoint may be copied.
+  expect(await handles).toMatchObject([
+    { object: expect.stringMatching(/^chk-7\//) },
+    { object: expect.stringMatching(/^savepoint-7\//) },
+  ])
+  expect([await store.list(''), await savepoints.list('')]).toEqual([
+    [expect.stringMatching(/^chk-7\//)],
+    [expect.stringMatching(/^savepoint-7\//)],
+  ])
+})
+
 describe('small state', () => {
   it('comes back inline at once and reads back', async () => {
     const { store, uploader, downloader } = place()

@@ -106,7 +106,7 @@ async function prepared({ action, apply }: AdminCommand, opened: OpenedTarget, e
         const swept = await sweepJob(world, { jobIsDown: action.jobIsDown, code, apply })
         const garbage = 'garbage' in swept ? swept.garbage : undefined
         const more = garbage && {
-          objects: garbage.objects,
+          objects: [...garbage.objects, ...garbage.elsewhere.map((key) => world.stores.savepoints?.nameOf(key) ?? key)],
           checkpoints: garbage.discarding,
           ...(code !== undefined && { transactions: garbage.transactions }),
         }

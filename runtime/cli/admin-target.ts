@@ -15,7 +15,8 @@ import type { LocalWorld, StoredJob } from '../local/local-jobs.ts'
 import type { OpenedStores, StorageConfig } from '../storage/contract.ts'
 import { DirectoryStore } from '../storage/directory-store.ts'
 import { openStores } from '../storage/open-stores.ts'
-import { fileKey, isAbsoluteKey, manifestKeyOfFolder, parentOf, snapshotPlace } from '../storage/paths.ts'
+import { addressBelow, fileKey, isAbsoluteKey, manifestKeyOfFolder, parentOf, snapshotPlace } from '../storage/paths.ts'
+import { ownerOf } from '../storage/savepoint-place.ts'
 import type { AdminTarget } from './admin-options.ts'
 import { commandError } from './errors.ts'
 import { jobArguments } from './job-arguments.ts'
@@ -100,12 +101,26 @@ export async function openConfig(
 async function openLocal(target: Extract<AdminTarget, { kind: 'local' }>, edge: AdminEdge): Promise<OpenedTarget> {
   const world = await localWorld(edge, target.folder)
   const stored = await namedJob(target.job, edge, world)
-  const storage: StorageConfig = { checkpoints: fileKey(stored.storeFolder) }
-  const loadGraph = isJobFile(target.job)
+  const isCode = isJobFile(target.job)
+  const savepoints = isCode ? await savepointsOf(target, edge) : undefined
+  const storage: StorageConfig = {
+    checkpoints: fileKey(stored.storeFolder),
+    ...(savepoints !== undefined && { savepoints: addressBelow(savepoints, stored.id) }),
+  }
+  const loadGraph = isCode
     ? (settings: Partial<JobSettings>) => localGraph(target, { settings, stored, world, edge })
     : undefined
   const runs = async (): Promise<boolean> => (await contactJob(stored)).kind === 'running'
   return opened({ job: stored.id, storage, world, loadGraph, runs })
+}
+
+/** Only its manifest says so. */
+async function savepointsOf(
+  { job, args, configMaps }: Extract<AdminTarget, { kind: 'local' }>,
+  edge: AdminEdge,
+): Promise<string | undefined> {
+  const input = await jobInput({ jobFile: job, args, parallelism: undefined, configMaps }, edge.folder)
+  return input.manifest?.savepoints
 }
 
 async function localGraph(
@@ -144,7 +159,7 @@ export function absolutePlace(path: string, folder: string): ReturnType<typeof s
   return snapshotPlace(isAbsoluteKey(path) ? path : resolve(folder, path))
 }
 
-/** Opens the store that a savepoint lies in. Throws MR-L11 for a place in S3 that is no job's store. */
+/** Opens the store that a savepoint lies in, or the place for savepoints. Throws MR-L11 for a place in S3 that is no job's store. */
 export async function openPlace(
   path: string,
   { world: { stores, environment }, files, storage }: OpenedTarget,
@@ -157,10 +172,21 @@ export async function openPlace(
   if (stores.locate(manifestKeyOfFolder(name)) === named)
     return { place: { folder: named, name, objects: stores.objects, owner: 'this job' }, close }
   if (storeFolder !== undefined) {
-    const checkpoints = isAbsoluteKey(storeFolder) ? storeFolder : fileKey(storeFolder)
-    const other = await openStores({ storage: { ...storage, checkpoints }, files, environment, probe: false })
-    const { objects, head } = other
-    return { place: { folder: named, name, objects, owner: { head } }, close: () => other.close() }
+    const at = (checkpoints: string): Promise<OpenedStores> =>
+      openStores({ storage: { checkpoints, s3: storage.s3 }, files, environment, probe: false })
+    const other = await at(isAbsoluteKey(storeFolder) ? storeFolder : fileKey(storeFolder))
+    const { objects } = other
+    const owner = await ownerOf(objects)
+    if (owner === undefined)
+      return {
+        place: { folder: named, name, objects, owner: { head: other.head, isPlace: false } },
+        close: () => other.close(),
+      }
+    const home = await at(owner)
+    return {
+      place: { folder: named, name, objects, owner: { head: home.head, isPlace: true } },
+      close: async () => void (await Promise.all([other.close(), home.close()])),
+    }
   }
   if (isAbsoluteKey(named))
     throw commandError(

@@ -113,6 +113,16 @@ describe('what a command is about', () => {
     })
   })
 
+  it('takes a folder for the savepoints; a bucket is for a cluster', async () => {
+    const spec = (savepoints: string) => `  program: { module: { path: job.ts } }
+  storage: { savepoints: "${savepoints}" }
+`
+    const folder = await input(spec('file:///kept'))
+    expect(folder.manifest).toMatchObject({ savepoints: 'file:///kept', unused: [] })
+    const bucket = await input(spec('s3://kept/here'))
+    expect(bucket.manifest).toMatchObject({ savepoints: undefined, unused: ['storage.savepoints'] })
+  })
+
   it('names each field that is for a cluster alone', async () => {
     const spec = `  program: { image: "x:1", module: { path: job.ts }, args: {} }
   state: suspended
@@ -145,7 +155,7 @@ describe('what a command is about', () => {
       'restartNonce',
       'savepointNonce',
       'checkpointNonce',
-      'storage',
+      'storage.checkpoints',
       'savepoints',
       'rollback',
       'deletion',

@@ -5,6 +5,7 @@ import { cancel, close, completeCheckpoint, fail, reserveIds } from '../storage/
 import { HeadKeeper } from '../storage/head-keeper.ts'
 import { MemoryHeadStore, MemoryObjectStore } from '../storage/memory-store.ts'
 import { manifestKey, manifestKeyOfFolder, snapshotDataKey } from '../storage/paths.ts'
+import type { ObjectKey } from '../storage/contract.ts'
 import type { Head, ManifestRef } from '../storage/head-contract.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
 import { beginJob } from './begin.ts'
@@ -100,6 +101,18 @@ describe('beginning (rules 2 and 28)', () => {
     expect((await begin()).outcome).toBe('begun')
     store.remove()
     await expect(begin()).rejects.toThrow(new RegExp(`MR-S16.*${key}`))
+    expect(await store.read()).toBeUndefined()
+  })
+
+  it('refuses to begin from empty where only the place for savepoints has one, and says where', async () => {
+    const { keeper, store, objects, environment } = await storeWith()
+    const place = new MemoryObjectStore()
+    await place.create(manifestKey(checkpointId(5), 'savepoint'), new Uint8Array(1))
+    const savepoints = { objects: place, nameOf: (key: ObjectKey) => `s3://other/objects/${key}` as ObjectKey }
+    const options = { store: objects, savepoints, environment, graph, job: jobId('a'), start: start(1) }
+    await expect(beginJob({ ...options, keeper: await keeper() })).rejects.toThrow(
+      /^MR-S16 .*s3:\/\/other\/objects\/savepoint-5\/_metadata/,
+    )
     expect(await store.read()).toBeUndefined()
   })
 

@@ -8,7 +8,7 @@ import { collectedOf, listOf, subtaskSnapshot, transaction } from '../checkpoint
 import { completeCheckpoint, newJob, reserveIds } from '../storage/head.ts'
 import type { ManifestRef } from '../storage/head-contract.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
-import type { ObjectKey } from '../storage/contract.ts'
+import type { ObjectKey, SavepointStore } from '../storage/contract.ts'
 import { MemoryHeadStore, MemoryObjectStore } from '../storage/memory-store.ts'
 import { snapshotDataKey, fileKey, manifestKey } from '../storage/paths.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
@@ -32,7 +32,7 @@ function manifestRef(id: number): ManifestRef {
   return { id: checkpointId(id), kind: 'checkpoint', path, start: start(1), completedAtMs: 0, bytes: 0 }
 }
 
-async function subject(options: { readonly firstId?: number } = {}) {
+async function subject(options: { readonly firstId?: number; readonly savepoints?: SavepointStore } = {}) {
   const environment = manualEnvironment()
   /** What lies outside of the job's store, by absolute key. */
   const foreign = new Map<string, Uint8Array>()
@@ -55,6 +55,7 @@ async function subject(options: { readonly firstId?: number } = {}) {
   } as unknown as Commits
   const cleanup = new Cleanup({
     store,
+    savepoints: options.savepoints,
     keeper,
     environment,
     incarnation: incarnation(1),
@@ -201,6 +202,44 @@ describe('clean-up after a completed checkpoint', () => {
     cleanup.orphans.aborted(checkpointId(3), 'savepoint')
     await clean(await complete(4, [data(4, 'x')]))
     expect(await keys()).toEqual(['chk-4/_metadata', data(4, 'x')])
+  })
+
+  it("takes what a failed savepoint left where savepoints have a place of their own, late copies too, and of others' there nothing", async () => {
+    const place = new MemoryObjectStore()
+    const nameOf = (key: ObjectKey): ObjectKey => `file:///place/objects/${key}` as ObjectKey
+    const { complete, clean, cleanup, put, keys } = await subject({ savepoints: { objects: place, nameOf } })
+    const here = snapshotDataKey(checkpointId(3), 'savepoint', 'written')
+    const acknowledged = snapshotDataKey(checkpointId(3), 'savepoint', 'acknowledged')
+    const others = ['owner', 'savepoint-2/_metadata', 'savepoint-2/data'] as ObjectKey[]
+    for (const key of [here, acknowledged, ...others]) await place.create(key, new Uint8Array(1))
+    await put(data(3, 'lost'))
+    cleanup.orphans.aborted(checkpointId(3), 'savepoint')
+    cleanup.orphans.add(checkpointId(3), snapshotWith([acknowledged, data(3, 'lost')]))
+    await clean(await complete(4, [data(4, 'x')]))
+    expect(await keys()).toEqual(['chk-4/_metadata', data(4, 'x')])
+    expect(await place.list('')).toEqual(others)
+
+    await place.create(here, new Uint8Array(1))
+    cleanup.orphans.aborted(checkpointId(3), 'savepoint')
+    await clean(await complete(5, [data(5, 'y')]))
+    expect(await place.list('')).toEqual(others)
+  })
+
+  it('takes what failed checkpoints left though the place for savepoints is away, and that once it is back', async () => {
+    const place = new MemoryObjectStore()
+    const list = place.list.bind(place)
+    const nameOf = (key: ObjectKey): ObjectKey => `file:///place/objects/${key}` as ObjectKey
+    const { complete, clean, cleanup, put, keys } = await subject({ savepoints: { objects: place, nameOf } })
+    await place.create(snapshotDataKey(checkpointId(2), 'savepoint', 'written'), new Uint8Array(1))
+    await put(data(3, 'lost'))
+    cleanup.orphans.aborted(checkpointId(2), 'savepoint')
+    cleanup.orphans.aborted(checkpointId(3), 'checkpoint')
+    place.list = async () => Promise.reject(new Error('away'))
+    await clean(await complete(4, [data(4, 'x')]))
+    expect(await keys()).toEqual(['chk-4/_metadata', data(4, 'x')])
+    place.list = list
+    await clean(await complete(5, [data(5, 'y')]))
+    expect(await place.list('')).toEqual([])
   })
 
   it('deletes nothing when a manifest that HEAD names cannot be read, and goes on the next time', async () => {

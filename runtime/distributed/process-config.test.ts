@@ -34,6 +34,7 @@ const full = {
   },
   storage: {
     checkpoints: 's3://bucket/prefix/uid-1',
+    savepoints: 's3://other/prefix/uid-1',
     s3: {
       endpoint: 'https://s3.example:9000',
       region: 'eu-1',
@@ -164,6 +165,7 @@ tokens: { workerFile: /secrets/worker, ownerFile: /secrets/owner, readerFile: /s
 
   it('that contradicts itself is refused by those who know', () => {
     expect(said(() => parse(withField('storage.checkpoints', 'gs://bucket')))).toMatch(/^MR-S39 /)
+    expect(said(() => parse(withField('storage.savepoints', 'gs://bucket')))).toMatch(/^MR-S39 .*storage\.savepoints/)
     expect(said(() => parse(withField('nats.userFile', '/secrets/user')))).toMatch(/^MR-W37 /)
     expect(said(() => parse(withField('job.settings', { retained: 0 })))).toMatch(/^MR-J08 .*retained is 0/)
   })

@@ -120,6 +120,32 @@ describe('--from and job.restore.from find', () => {
   })
 })
 
+describe('--from and job.restore.from find in a place for savepoints', () => {
+  it.each([
+    ['known to be committed, by the HEAD that the place names', true],
+    ['unknown where that HEAD is gone', false],
+  ])('whether the transactions of one are %s', async (_, isThere) => {
+    const inPlace = fileKey('/kept/flights/objects/savepoint-7/_metadata')
+    const { files, copy, find } = await subject((head) => {
+      const manifest = { ...refOf(7, 'savepoint'), path: inPlace }
+      const ended = stop(head, { request: requestId('r'), manifest, commitsPending: true })
+      return confirmCommits(ended, checkpointId(7))
+    })
+    await copy('savepoint-7', '/kept/flights/objects/savepoint-7')
+    const store = isThere ? flights : '/w/.millrace/gone'
+    await files.writeNew(
+      '/kept/flights/objects/owner',
+      new TextEncoder().encode(`{"format":1,"store":"file://${store}"}`),
+    )
+    expect(await find('/kept/flights/objects/savepoint-7')).toMatchObject({
+      ref: { path: inPlace },
+      committed: isThere,
+    })
+    // The other one, beside the checkpoints, is a copy that no HEAD speaks of.
+    expect((await find(`${flights}/objects/savepoint-7`)).committed).toBe(false)
+  })
+})
+
 describe('--from and job.restore.from refuse', () => {
   it.each<[string, string, RegExp]>([
     ['a path where nothing is', '/nowhere', /MR-S17.*\/nowhere\/_metadata is not there/],

@@ -22,6 +22,7 @@ import {
   snapshotFolder,
 } from '../storage/paths.ts'
 import type { SnapshotPlace } from '../storage/paths.ts'
+import { ownerOf } from '../storage/savepoint-place.ts'
 
 export interface FoundRestorePoint {
   /** `path`: as HEAD of the job that is to begin there names it. */
@@ -53,27 +54,30 @@ async function restorePointAt(at: RestorePath): Promise<FoundRestorePoint> {
   if (manifest.kind === 'checkpoint' && retained === undefined) throw notRetained(nameOf(at.place), manifest, head)
   // HEAD names what lies in the job's own store by its key there.
   const isOwn = at.stores.locate(key) === parentOf(nameOf(at.place))
-  return refTo({ manifest, retained, head, path: isOwn ? key : at.place.manifest })
+  return refTo({ manifest, retained, head, path: isOwn ? key : at.place.manifest, where: at.place.manifest })
 }
 
-/** `retained`: as the HEAD of the job that made it names it. `path`: as the job that begins there is to name it. */
+/** `retained`: as the HEAD of the job that made it names it. `path`: as the job that begins there is to name it. `where`: absolute. */
 function refTo({
   manifest,
   retained,
   head,
   path,
+  where,
 }: {
   readonly manifest: Manifest
   readonly retained: ManifestRef | undefined
   readonly head: Head | undefined
   readonly path: ManifestRef['path']
+  readonly where: ManifestRef['path']
 }): FoundRestorePoint {
   const { id, kind, start, bytes, drained } = manifest
   // When a savepoint completed stands in its job's HEAD alone, and may be known no more.
   const completedAtMs = retained?.completedAtMs ?? 0
   return {
     ref: { id, kind, path, start, completedAtMs, bytes, ...(drained === true && { drained }) },
-    committed: head !== undefined && head.unconfirmed === undefined && wasPermitted(head, manifestKey(id, kind)),
+    committed:
+      head !== undefined && head.unconfirmed === undefined && wasPermitted(head, [manifestKey(id, kind), where]),
   }
 }
 
@@ -88,36 +92,50 @@ async function manifestAt({ place, stores }: RestorePath): Promise<Manifest> {
   return manifest
 }
 
-/** HEAD of the job that made it, if it still lies in that job's store. */
-async function headAround(
-  { storage, files, environment, place: { folder, storeFolder } }: RestorePath,
-  manifest: Manifest,
-): Promise<Head | undefined> {
+/** HEAD of the job that made it, if it still lies in that job's store, or in its place for savepoints. */
+async function headAround(at: RestorePath, manifest: Manifest): Promise<Head | undefined> {
+  const { folder, storeFolder } = at.place
   if (storeFolder === undefined || folder !== snapshotFolder(manifest.id, manifest.kind)) return undefined
-  const checkpoints = isAbsoluteKey(storeFolder) ? storeFolder : fileKey(storeFolder)
-  const stores = await openStores({ storage: { ...storage, checkpoints }, files, environment, probe: false })
+  const around = isAbsoluteKey(storeFolder) ? storeFolder : fileKey(storeFolder)
   try {
-    const read = await stores.head.read()
-    const head = read === undefined ? undefined : decodeHead(read.bytes, `HEAD ${read.version.token} in ${storeFolder}`)
-    return head?.job === manifest.job ? head : undefined
+    const isSavepoint = manifest.kind === 'savepoint'
+    const owner = isSavepoint ? await inStore(at, around, ({ objects }) => ownerOf(objects)) : undefined
+    return await inStore(at, owner ?? around, async ({ head: store }) => {
+      const read = await store.read()
+      const head =
+        read === undefined ? undefined : decodeHead(read.bytes, `HEAD ${read.version.token} in ${storeFolder}`)
+      return head?.job === manifest.job ? head : undefined
+    })
   } catch (error) {
     // A savepoint stands for itself: it is what is left to begin from when the rest of the store is lost.
     if (manifest.kind === 'savepoint') return undefined
     throw error
+  }
+}
+
+async function inStore<T>(
+  { storage: { s3 }, files, environment }: RestorePath,
+  checkpoints: string,
+  look: (stores: OpenedStores) => Promise<T>,
+): Promise<T> {
+  const storage = { checkpoints, ...(s3 !== undefined && { s3 }) }
+  const stores = await openStores({ storage, files, environment, probe: false })
+  try {
+    return await look(stores)
   } finally {
     await stores.close()
   }
 }
 
 /** A checkpoint completed by the swap that permits it; of a savepoint only a stop with it, or a start from it, is such a swap. */
-function wasPermitted({ retained, end, restoredFrom }: Head, key: ManifestRef['path']): boolean {
+function wasPermitted({ retained, end, restoredFrom }: Head, names: readonly ManifestRef['path'][]): boolean {
   const savepoint = savepointOfEnd(end)
   const points = [
     ...retained,
     ...(savepoint === undefined ? [] : [savepoint]),
     ...(restoredFrom.kind === 'manifest' ? [restoredFrom.manifest] : []),
   ]
-  return points.some(({ path }) => path === key)
+  return points.some(({ path }) => names.includes(path))
 }
 
 function notRetained(path: string, { id, job }: Manifest, head: Head | undefined): Error {

@@ -15,8 +15,17 @@ function makePlace() {
   const environment = manualEnvironment()
   const files = new MemoryFiles()
   const requests = new FakeRequests(environment.clock)
-  const open = (checkpoints: string, { probe = false, s3 }: { probe?: boolean; s3?: S3Config } = {}) =>
-    openStores({ storage: { checkpoints, ...(s3 !== undefined && { s3 }) }, files, environment, probe, requests })
+  const open = (
+    checkpoints: string,
+    { probe = false, s3, savepoints }: { probe?: boolean; s3?: S3Config; savepoints?: string } = {},
+  ) =>
+    openStores({
+      storage: { checkpoints, ...(savepoints !== undefined && { savepoints }), ...(s3 !== undefined && { s3 }) },
+      files,
+      environment,
+      probe,
+      requests,
+    })
   return { environment, files, requests, open }
 }
 
@@ -173,6 +182,81 @@ describe('opening a folder', () => {
     const theirs = s3Key({ bucket: 'bucket', key: 'jobs/one/objects/shared/a' })
     expect(await other.foreign.read(theirs)).toEqual(bytesOf('theirs'))
     await other.close()
+    expect(requests.closed).toBe(true)
+  })
+})
+
+describe('a place of their own for savepoints', () => {
+  const place = 's3://other/savepoints/one'
+  const savepoint = manifestKey(checkpointId(7), 'savepoint')
+
+  it('is a bucket or a folder beside any store, and what lies there is named absolutely', async () => {
+    for (const [savepoints, name] of [
+      [place, 's3://other/savepoints/one/objects/savepoint-7'],
+      ['file:///sp//one/', '/sp/one/objects/savepoint-7'],
+    ] as const) {
+      const { open } = makePlace()
+      const stores = await open(address, { savepoints, probe: true })
+      const path = stores.savepoints!.nameOf(savepoint)
+      expect(stores.locate(path)).toBe(name)
+      await stores.savepoints!.objects.create(savepoint, bytesOf('manifest'))
+      expect(await stores.foreign.read(path)).toEqual(bytesOf('manifest'))
+      expect(await stores.objects.list('')).toEqual([])
+      await stores.removeLeftovers()
+      await stores.close()
+    }
+  })
+
+  it("is the first job's that begins with it: another one is refused, and has written nothing there", async () => {
+    const { requests, open } = makePlace()
+    const first = await open(address, { savepoints: place, probe: true })
+    expect(await first.savepoints!.isClaimed()).toBe(true)
+    await open(`${address}/`, { savepoints: `${place}/`, probe: true })
+    await expect(open('s3://bucket/jobs/two', { savepoints: place, probe: true })).rejects.toThrow(
+      /^MR-S40 .*storage\.savepoints, s3:\/\/other\/savepoints\/one: They are of the job in s3:\/\/bucket\/jobs\/one; this one is in s3:\/\/bucket\/jobs\/two\./,
+    )
+    expect([...requests.objects.keys()]).toEqual(['other/savepoints/one/objects/owner'])
+    const admin = await open('s3://bucket/jobs/two', { savepoints: place })
+    await expect(admin.savepoints!.isClaimed()).rejects.toThrow(/^MR-S40 /)
+  })
+
+  it('is claimed by those alone who will own the job', async () => {
+    const { requests, open } = makePlace()
+    const stores = await open(address, { savepoints: place })
+    expect(await stores.savepoints!.isClaimed()).toBe(false)
+    expect(requests.objects.size).toBe(0)
+  })
+
+  it('says in a form that later versions read whose it is, and one that cannot be read is not ours', async () => {
+    const { open } = makePlace()
+    const { objects, isClaimed } = (await open(address, { savepoints: place })).savepoints!
+    const owner = 'owner' as ObjectKey
+    await objects.create(owner, bytesOf('{"format":1,"store":"s3://bucket/jobs/one"}'))
+    expect(await isClaimed()).toBe(true)
+    for (const text of ['', '{"format":2,"store":"s3://bucket/jobs/one"}', 'null']) {
+      await objects.delete([owner])
+      await objects.create(owner, bytesOf(text))
+      await expect(isClaimed()).rejects.toThrow(/^MR-S40 /)
+    }
+  })
+
+  it('that is where the checkpoints are is none', async () => {
+    const { open } = makePlace()
+    expect((await open(address, { savepoints: `${address}/` })).savepoints).toBeUndefined()
+    expect((await open('file:///a/b', { savepoints: 'file:///a/x/../b/' })).savepoints).toBeUndefined()
+  })
+
+  it('that cannot be used is told by its field', async () => {
+    const { requests, open } = makePlace()
+    await expect(open(address, { savepoints: 'gs://a/b' })).rejects.toThrow(/^MR-S39 .*storage\.savepoints, gs:/)
+    const { put } = requests
+    requests.put = (asked, once) => {
+      if (asked.at.bucket === 'other') requests.next('put', { fails: 'bucket' })
+      return put.call(requests, asked, once)
+    }
+    const opening = open(address, { savepoints: place, probe: true })
+    await expect(opening).rejects.toThrow(/^MR-S32 .*storage\.savepoints, s3:\/\/other\/savepoints\/one: /)
+    await expect(opening).rejects.toMatchObject({ retry: false })
     expect(requests.closed).toBe(true)
   })
 })

@@ -323,6 +323,7 @@ describe('values', () => {
     ['a typo at the top', { operatr: {} }, 'operatr'],
     ['a typo below', { operator: { replica: 2 } }, 'replica'],
     ['a typo in the defaults', { defaults: { storage: { checkpoint: 's3://a/b' } } }, 'checkpoint'],
+    ['a place for savepoints that is no address', { defaults: { storage: { savepoints: 'bucket' } } }, 'savepoints'],
     ['a storage that is no address', { defaults: { storage: { checkpoints: 'bucket' } } }, 'checkpoints'],
     ['a password in an address', { defaults: { nats: { url: 'nats://me:secret@nats:4222' } } }, 'url'],
     ['a namespace that can be none', { namespaces: ['A b'] }, 'namespaces'],
@@ -333,6 +334,11 @@ describe('values', () => {
     const said = await refusal(values)
     expect(said).toContain("values don't meet the specifications of the schema")
     expect(said).toContain(place)
+  })
+
+  it('with a place for savepoints and none for checkpoints are refused: it would be on another server', async () => {
+    const values = { defaults: { storage: { savepoints: 's3://kept/here' } } }
+    expect(await refusal(values)).toContain('defaults.storage.savepoints needs defaults.storage.checkpoints')
   })
 
   it('are all listed in the README, with no others', async () => {

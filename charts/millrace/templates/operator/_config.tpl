@@ -7,6 +7,9 @@ version: 1
 namespaces: {{ toJson .Values.namespaces }}
 defaults:
   image: {{ include "millrace.runtimeImage" . | quote }}
+  {{- if and $storage.savepoints (not $storage.checkpoints) }}
+  {{- fail "defaults.storage.savepoints needs defaults.storage.checkpoints beside it: the chart's own S3 server has one bucket" }}
+  {{- end }}
   {{- if include "millrace.ownS3" . }}
   storage:
     checkpoints: s3://{{ .Values.s3Server.bucket }}/jobs
@@ -18,6 +21,9 @@ defaults:
   {{- else if $storage.checkpoints }}
   storage:
     checkpoints: {{ $storage.checkpoints | quote }}
+    {{- with $storage.savepoints }}
+    savepoints: {{ . | quote }}
+    {{- end }}
     s3:
       {{- with $storage.s3.endpoint }}
       endpoint: {{ . | quote }}
