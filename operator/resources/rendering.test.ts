@@ -5,7 +5,7 @@ import { accessSecret } from './access-secret.ts'
 import { cluster, code, job, revisionOf, specOf } from './harness.ts'
 import { configName, coordinatorName, workerName } from './names.ts'
 import type { KubernetesObject } from './objects.ts'
-import { coordinatorHosts } from './process-config.ts'
+import { coordinatorHosts, processConfig } from './process-config.ts'
 import { configTextOf, fillIn, render, toApply } from './rendering.ts'
 import { shortPod } from './short-pod.ts'
 
@@ -157,6 +157,17 @@ describe('process.json', () => {
     const config = parseProcessConfig(configTextOf(started(name)), 'process.json')
     expect(config.job).toMatchObject({ id: job.uid, name: job.name, start: 7, parallelism: 4 })
     expect(config.storage.checkpoints).toBe(`s3://millrace/jobs/analytics/flight-delays/${job.uid}`)
+  })
+
+  it("gives the job a place of its own below storage.savepoints, by the same server's settings", () => {
+    const storage = { checkpoints: 's3://millrace/jobs', savepoints: 's3://kept/sp/', s3: { credentialsSecret: 's3' } }
+    const spec = specOf({ storage })
+    const config = processConfig({ job, spec, codeKey: undefined, natsCredentials: { kind: 'of the job' } })
+    expect(config['storage']).toMatchObject({
+      checkpoints: `s3://millrace/jobs/analytics/flight-delays/${job.uid}`,
+      savepoints: `s3://kept/sp/analytics/flight-delays/${job.uid}`,
+      s3: { accessKeyIdFile: expect.any(String) },
+    })
   })
 
   it('says what the spec says, in the words of the job', () => {

@@ -8,7 +8,7 @@ import { coordinatorError } from '../coordinator/errors.ts'
 import { readUnlessLost } from '../coordinator/lost-head.ts'
 import { readDeadlineMs } from '../coordinator/restore.ts'
 import type { ManifestSources } from '../coordinator/restore.ts'
-import type { ObjectKey, ObjectStore, OpenedStores } from '../storage/contract.ts'
+import type { ObjectKey, ObjectStore, OpenedStores, OwnedSavepointStore } from '../storage/contract.ts'
 import { storageError } from '../storage/errors.ts'
 import type { Head } from '../storage/head-contract.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
@@ -36,6 +36,12 @@ export async function findHead({ job, stores, environment }: AdminWorld): Promis
   if (head !== undefined && job !== undefined && head.job !== job)
     throw coordinatorError('MR-O17', `HEAD is of ${head.job}, this is ${job}.`)
   return { keeper, head }
+}
+
+/** Whether the place for savepoints is the job's; throws MR-S40 for another's, MR-S01 when there is no answer in time. */
+export function isClaimed(place: OwnedSavepointStore, { clock }: Pick<Environment, 'clock'>): Promise<boolean> {
+  const late = () => storageError('MR-S01', `Whose the place for savepoints is: no answer within ${readDeadlineMs} ms.`)
+  return within(clock, readDeadlineMs, place.isClaimed(), late)
 }
 
 export function sourcesOf({ stores, environment }: AdminWorld): ManifestSources {

@@ -4,6 +4,7 @@ import type { GraphShape } from '../checkpoint/test-graph.ts'
 import { jobError } from '../job/errors.ts'
 import type { JobGraph } from '../job/contract.ts'
 import type { ObjectKey } from '../storage/contract.ts'
+import { storageError } from '../storage/errors.ts'
 import { preflight } from './preflight.ts'
 import type { PreflightRequest } from './preflight.ts'
 import { graphWith, nameOf, subjectOf } from './harness.ts'
@@ -95,6 +96,23 @@ describe('a preflight', () => {
     subject.objects.read = () => Promise.reject(new Error('down'))
     const silent = await asked(subject, request(graphWith(subject.external)))
     expect(silent).toMatchObject({ answer: 'could not run', reasons: [{ message: 'Error: down' }] })
+  })
+
+  it('says no where the place for savepoints is no bucket, or another job has it; could not run where it is away', async () => {
+    for (const [code, answer] of [
+      ['MR-S32', 'no'],
+      ['MR-S40', 'no'],
+      ['MR-S01', 'could not run'],
+    ] as const) {
+      const subject = await subjectOf({ place: true })
+      await subject.complete({ id: 5 })
+      const { savepoints, ...stores } = subject.world.stores
+      const isClaimed = async (): Promise<boolean> => Promise.reject(storageError(code, 'There.'))
+      const world = { ...subject.world, stores: { ...stores, savepoints: { ...savepoints!, isClaimed } } }
+      const found = await asked({ ...subject, world }, request(graphWith(subject.external)))
+      expect(found).toMatchObject({ answer, against: { id: 5 } })
+      expect(codesOf(found)).toEqual([code])
+    }
   })
 
   it('holds it against nothing where the job begins from nothing', async () => {

@@ -17,7 +17,7 @@ import { storageError } from '../storage/errors.ts'
 import { restorePointOf } from '../storage/head.ts'
 import type { ManifestRef } from '../storage/head-contract.ts'
 import { lostHead } from '../coordinator/lost-head.ts'
-import { findHead, sourcesOf } from './admin-world.ts'
+import { findHead, isClaimed, sourcesOf } from './admin-world.ts'
 import type { AdminWorld } from './admin-world.ts'
 import { isUnanswered } from './unanswered.ts'
 
@@ -62,7 +62,8 @@ export async function preflight(world: AdminWorld, request: PreflightRequest): P
     graph = await loadedInTime(world.environment.clock, request.load())
     const checked = await check(world, request, graph)
     against = checked.against
-    return answered(checked.reasons.length === 0 ? 'yes' : 'no', checked.reasons)
+    const reasons = [...checked.reasons, ...(await reasonsOfPlace(world))]
+    return answered(reasons.length === 0 ? 'yes' : 'no', reasons)
   } catch (error) {
     if (error instanceof InvariantError) throw error
     return answered(isUnanswered(error) ? 'could not run' : 'no', [reasonOf(error)])
@@ -148,6 +149,21 @@ async function reasonsAgainst(
     }
   }
   return reasons
+}
+
+/**
+ * Its coordinator would not begin where the place for savepoints is another job's or no bucket. The store of the job has answered by now: what
+ * time does not mend here is an answer too.
+ */
+async function reasonsOfPlace({ stores: { savepoints }, environment }: AdminWorld): Promise<readonly Reason[]> {
+  if (savepoints === undefined) return []
+  try {
+    await isClaimed(savepoints, environment)
+    return []
+  } catch (error) {
+    if (!(error instanceof MillraceError) || error.retry) throw error
+    return [reasonOf(error)]
+  }
 }
 
 export function reasonOf(error: unknown): Reason {

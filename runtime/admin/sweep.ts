@@ -16,7 +16,6 @@
 // again what they hold cannot be told here, and where nobody has (the job ended before its next checkpoint) they are the only copy.
 
 import { within } from '../base/deadline.ts'
-import type { Environment } from '../base/environment.ts'
 import { MillraceError } from '../base/errors.ts'
 import type { CheckpointId } from '../base/ids.ts'
 import { committablesOf } from '../checkpoint/assignment.ts'
@@ -29,7 +28,7 @@ import { listed } from '../coordinator/lost-head.ts'
 import { readDeadlineMs, readManifest } from '../coordinator/restore.ts'
 import type { ManifestPlace } from '../coordinator/restore.ts'
 import type { JobGraph } from '../job/contract.ts'
-import type { FileSystem, ObjectKey, OwnedSavepointStore } from '../storage/contract.ts'
+import type { FileSystem, ObjectKey } from '../storage/contract.ts'
 import { storageError } from '../storage/errors.ts'
 import { discardFiles } from '../storage/garbage.ts'
 import { discarded, restorePointOf } from '../storage/head.ts'
@@ -46,7 +45,7 @@ import {
   parseTransactionName,
   savepointOfKey,
 } from '../storage/paths.ts'
-import { deleteAll, findHead, sourcesOf } from './admin-world.ts'
+import { deleteAll, findHead, isClaimed, sourcesOf } from './admin-world.ts'
 import type { AdminWorld } from './admin-world.ts'
 import type { SinkTransactions } from './commit.ts'
 import { adminError } from './errors.ts'
@@ -128,7 +127,7 @@ async function listEverything(
     objects.push(...(await listed(stores.objects, prefix, environment)))
   const place = stores.savepoints
   // A place that no coordinator of the job has begun with is not the job's.
-  const isOurs = place !== undefined && (await claimed(place, environment))
+  const isOurs = place !== undefined && (await isClaimed(place, environment))
   const elsewhere = isOurs ? await listed(place.objects, SAVEPOINTS_PREFIX, environment) : []
   const transactions: SinkTransactions[] = []
   for (const [uid, committer] of committers) {
@@ -138,11 +137,6 @@ async function listEverything(
     transactions.push({ uid, transactions: names })
   }
   return { objects, elsewhere, transactions }
-}
-
-function claimed(place: OwnedSavepointStore, { clock }: Environment): Promise<boolean> {
-  const late = () => storageError('MR-S01', `Whose the place for savepoints is: no answer within ${readDeadlineMs} ms.`)
-  return within(clock, readDeadlineMs, place.isClaimed(), late)
 }
 
 /** What must stay because of a manifest, or of several. */

@@ -107,12 +107,12 @@ export interface S3Config {
 export interface SavepointStore {
   readonly objects: ObjectStore
   /** How HEAD names what lies there: absolutely, as the place may be another one in a later revision of the job. */
-  nameOf(key: ObjectKey): ObjectKey
+  readonly nameOf: (key: ObjectKey) => ObjectKey
 }
 
 export interface OwnedSavepointStore extends SavepointStore {
   /** Whether a coordinator of this job has begun with it; false: it is nobody's. Throws MR-S40 for another job's. */
-  isClaimed(): Promise<boolean>
+  readonly isClaimed: () => Promise<boolean>
 }
 
 /** Stores of one job at its storage address (storage/open-stores.ts). */

@@ -249,10 +249,10 @@ describe('a place of their own for savepoints', () => {
   it('that cannot be used is told by its field', async () => {
     const { requests, open } = makePlace()
     await expect(open(address, { savepoints: 'gs://a/b' })).rejects.toThrow(/^MR-S39 .*storage\.savepoints, gs:/)
-    const { put } = requests
+    const put = requests.put.bind(requests)
     requests.put = (asked, once) => {
       if (asked.at.bucket === 'other') requests.next('put', { fails: 'bucket' })
-      return put.call(requests, asked, once)
+      return put(asked, once)
     }
     const opening = open(address, { savepoints: place, probe: true })
     await expect(opening).rejects.toThrow(/^MR-S32 .*storage\.savepoints, s3:\/\/other\/savepoints\/one: /)

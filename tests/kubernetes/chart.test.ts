@@ -103,7 +103,11 @@ function configOf(objects: readonly Rendered[]): OperatorConfig {
 const external = {
   defaults: {
     image: 'example/flights:1',
-    storage: { checkpoints: 's3://bucket/jobs', s3: { region: 'eu-central-1', credentialsSecret: 's3' } },
+    storage: {
+      checkpoints: 's3://bucket/jobs',
+      savepoints: 's3://kept/jobs',
+      s3: { region: 'eu-central-1', credentialsSecret: 's3' },
+    },
     nats: { url: 'tls://nats.example.com:4222', credentialsSecret: 'nats', tls: true },
     serviceAccountName: 'jobs',
     worker: { resources: { requests: { cpu: '2', memory: '4Gi' }, limits: { memory: '4Gi' } } },

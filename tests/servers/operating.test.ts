@@ -213,6 +213,34 @@ describe('an operator', () => {
     expect(await command(job, 'cancel')).toMatchObject({ exitCode: 0, stderr: `${job.id} is cancelled.\n` })
   })
 
+  it('takes its savepoints to another bucket, goes on from there, and takes them away again', async () => {
+    const { s3 } = world.servers
+    const [bucket, kept] = [await s3.makeBucket(), await s3.makeBucket()]
+    const storage = { ...s3.storage(bucket, 'jobs/apart'), savepoints: `s3://${kept}/apart` }
+    const job = await world.started({ storage })
+    await job.checkpoints(1)
+    const place = new RegExp(`^s3://${kept}/apart/objects/savepoint-\\d+\n$`)
+    const plain = (await command(job, 'savepoint')).stdout
+    expect(plain).toMatch(place)
+    const dispose = (path: string) => command(job, 'admin', 'dispose', path.trim(), '--yes')
+    expect(await dispose(plain)).toMatchObject({ exitCode: 0 })
+    const stopped = (await command(job, 'stop')).stdout
+    expect(stopped).toMatch(place)
+    await job.left()
+    expect(await dispose(stopped)).toMatchObject({ exitCode: 3, stderr: expect.stringMatching(/^MR-A04 /) })
+    const { start } = job.config.job
+    await job.changeJob({ start: start + 1, parallelism: 1 })
+    await job.startAll()
+    await job.checkpoints(1)
+    expect(await dispose(stopped)).toMatchObject({ exitCode: 0 })
+    await world.expectExactToTheEnd(job)
+    const stores = await openStores({ storage, files: new NodeFiles(), environment: quiet, probe: false })
+    expect(await stores.objects.list('savepoint-')).toEqual([])
+    const [owner, ...left] = await stores.savepoints!.objects.list('')
+    expect([owner, ...new Set(left.map((key) => key.split('-')[0]))]).toEqual(['owner', 'savepoint'])
+    await stores.close()
+  })
+
   it('begins another job from the savepoint of one that was stopped', async () => {
     const job = await world.started()
     await job.checkpoints(1)
@@ -293,11 +321,12 @@ describe('an operator', () => {
   })
 })
 
+const quiet = realEnvironment({ log: () => undefined })
+
 /** As it lies in the object store: what is written down at most every ten seconds. */
 async function storedHistory(job: DistributedJob): Promise<string> {
-  const environment = realEnvironment({ log: () => undefined })
   const { storage } = job.config
-  const stores = await openStores({ storage, files: new NodeFiles(), environment, probe: false })
+  const stores = await openStores({ storage, files: new NodeFiles(), environment: quiet, probe: false })
   try {
     const keys = await stores.objects.list(HISTORY_PREFIX)
     const texts = await Promise.all(keys.map((key) => stores.objects.read(key)))

@@ -1,7 +1,7 @@
 // The stores on a real S3 server.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { jobId, start } from '../../runtime/base/ids.ts'
+import { checkpointId, jobId, start } from '../../runtime/base/ids.ts'
 import { NodeFiles } from '../../runtime/local/platform/node-files.ts'
 import { realEnvironment } from '../../runtime/local/platform/real-environment.ts'
 import { bytesOf, range } from '../../runtime/storage/conformance-support.ts'
@@ -10,7 +10,7 @@ import { countRestart, newJob } from '../../runtime/storage/head.ts'
 import { HeadKeeper } from '../../runtime/storage/head-keeper.ts'
 import { openStores } from '../../runtime/storage/open-stores.ts'
 import type { OpenedStores } from '../../runtime/storage/contract.ts'
-import { s3Key, sharedDataKey } from '../../runtime/storage/paths.ts'
+import { manifestKey, s3Key, sharedDataKey } from '../../runtime/storage/paths.ts'
 import { buildDeadlineMs } from './support/go-tool.ts'
 import { startProxy } from './support/proxy.ts'
 import type { TcpProxy } from './support/proxy.ts'
@@ -106,6 +106,25 @@ describe('opening', () => {
     await expect(opening(`s3://${bucket}/jobs/one`, foreign)).rejects.toMatchObject({ code: 'MR-S30' })
     const nobody = { accessKeyIdFile: config.secretAccessKeyFile! }
     await expect(opening(`s3://${bucket}/jobs/one`, nobody)).rejects.toMatchObject({ code: 'MR-S30' })
+  })
+
+  it('takes savepoints to another bucket, and says of a missing one which field names it', async () => {
+    const other = await server.makeBucket()
+    const opening = async (savepoints: string, prefix = 'jobs/apart') => {
+      const storage = { ...server.storage(bucket, prefix), savepoints }
+      const stores = await openStores({ storage, files, environment, probe: true })
+      opened.push(stores)
+      return stores
+    }
+    const { objects, savepoints, foreign } = await opening(`s3://${other}/kept/one`)
+    const key = manifestKey(checkpointId(7), 'savepoint')
+    await savepoints!.objects.create(key, bytesOf('a savepoint'))
+    expect(await objects.list('')).toEqual([])
+    expect(savepoints!.nameOf(key)).toBe(`s3://${other}/kept/one/objects/savepoint-7/_metadata`)
+    expect(await foreign.read(savepoints!.nameOf(key))).toEqual(bytesOf('a savepoint'))
+    await expect(opening('s3://no-such-bucket/kept')).rejects.toThrow(/^MR-S32 .*storage\.savepoints, s3:\/\/no-such-/)
+    await expect(opening(`s3://${other}/kept/one`, 'jobs/two')).rejects.toMatchObject({ code: 'MR-S40' })
+    expect(await savepoints!.objects.list('')).toEqual(['owner', key])
   })
 
   it('reads what another job wrote to another bucket', async () => {
