@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { InvariantError } from '../base/errors.ts'
-import { checkpointId, incarnation, jobId, start, subtaskIndex, vertexId } from '../base/ids.ts'
+import { checkpointId, incarnation, jobId, requestId, start, subtaskIndex, vertexId } from '../base/ids.ts'
 import type { SnapshotReader } from '../checkpoint/contract.ts'
 import type { CheckpointAction, CheckpointEvent, CollectedSnapshot } from '../checkpoint/core-contract.ts'
 import type { CheckpointCoordinator } from '../checkpoint/coordinator.ts'
 import { graphOf } from '../checkpoint/test-graph.ts'
 import { codec, collectedOf, listOf, subtaskSnapshot, transaction } from '../checkpoint/test-snapshots.ts'
-import type { HeadStore, ObjectStore } from '../storage/contract.ts'
-import { close, newJob, reserveIds } from '../storage/head.ts'
+import type { HeadStore, ObjectKey, ObjectStore, SavepointStore } from '../storage/contract.ts'
+import { close, newJob, requestSavepoint, reserveIds } from '../storage/head.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
 import { MemoryHeadStore, MemoryObjectStore } from '../storage/memory-store.ts'
 import { manualEnvironment, settlePromises } from '../testkit/manual-clock.ts'
@@ -27,6 +27,7 @@ async function subject(
     readonly store?: Partial<ObjectStore>
     readonly ids?: number
     readonly reader?: SnapshotReader
+    readonly savepoints?: SavepointStore
   } = {},
 ) {
   const environment = manualEnvironment()
@@ -56,6 +57,7 @@ async function subject(
     ids,
     keeper,
     store: Object.assign(store, options.store),
+    savepoints: options.savepoints,
     writers: { ofKind: () => ({ write: async () => ({ kind: 'inline', base64: '', crc: 0 }) }) },
     reader: options.reader ?? { read: async () => new Uint8Array() },
     environment,
@@ -156,6 +158,24 @@ describe("carrying out the checkpoint coordinator's decisions", () => {
       'complete 4 to all',
     ])
     expect((await keeper.read())!.unconfirmed?.id).toBe(4)
+  })
+
+  it('writes the manifest of a savepoint to the place that those have, and its whole address into HEAD', async () => {
+    const objects = new MemoryObjectStore()
+    const nameOf = (key: ObjectKey): ObjectKey => `s3://kept/one/objects/${key}` as ObjectKey
+    const { completes, collected, story, keeper } = await subject({ savepoints: { objects, nameOf } })
+    const request = requestId('r')
+    await keeper.update((head) => requestSavepoint(head, { request, mode: 'savepoint' }))
+    completes(4, { ...collected(4), kind: 'savepoint', request })
+    await settlePromises()
+    expect(story).toContain('completed 4')
+    expect(story).not.toContain('create savepoint-4/_metadata')
+    expect(await objects.list('')).toEqual(['savepoint-4/_metadata'])
+    const [result] = (await keeper.read())!.savepointResults
+    expect(result).toMatchObject({ request, manifest: { path: 's3://kept/one/objects/savepoint-4/_metadata' } })
+    completes(5)
+    await settlePromises()
+    expect(story).toContain('create chk-5/_metadata')
   })
 
   it('keeps the order of actions when carrying one out makes further events', async () => {
