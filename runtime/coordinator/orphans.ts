@@ -57,7 +57,8 @@ export class Orphans {
       if (keys.length === 0) break
       await this.#store.delete(keys)
     }
-    for (const [id, kind] of [...this.#aborted]) if (id < completed && mayGoOn()) await this.#emptied({ id, kind }, used)
+    for (const [id, kind] of [...this.#aborted])
+      if (id < completed && mayGoOn()) await this.#emptied({ id, kind }, used)
   }
 
   #take(completed: CheckpointId, used: ReadonlySet<ObjectKey>): ObjectKey[] {
