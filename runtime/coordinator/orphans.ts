@@ -16,6 +16,11 @@ const candidatesMax = 10_000
 /** Deleted by one call of the store, which is one request of S3. */
 const deletedAtOnce = 1000
 
+interface Folder {
+  readonly id: CheckpointId
+  readonly kind: SnapshotKind
+}
+
 export class Orphans {
   readonly #store: ObjectStore
   readonly #candidates = new Map<ObjectKey, CheckpointId>()
@@ -52,7 +57,8 @@ export class Orphans {
       if (keys.length === 0) break
       await this.#store.delete(keys)
     }
-    for (const [id, kind] of this.#aborted) if (id < completed && mayGoOn()) await this.#emptyFolder({ id, kind }, used)
+    for (const [id, kind] of [...this.#aborted])
+      if (id < completed && mayGoOn()) await this.#emptied({ id, kind }, used)
   }
 
   #take(completed: CheckpointId, used: ReadonlySet<ObjectKey>): ObjectKey[] {
@@ -65,16 +71,23 @@ export class Orphans {
     return keys
   }
 
+  /** Forgotten before the list is made: what lands behind that is told of once more, and swept the next time. */
+  async #emptied(folder: Folder, used: ReadonlySet<ObjectKey>): Promise<void> {
+    this.#aborted.delete(folder.id)
+    try {
+      await this.#emptyFolder(folder, used)
+    } catch (error) {
+      this.aborted(folder.id, folder.kind)
+      throw error
+    }
+  }
+
   /** Data first, the manifest last, should one have been written: it lists what remains to be deleted (rule 7). */
-  async #emptyFolder(
-    { id, kind }: { readonly id: CheckpointId; readonly kind: SnapshotKind },
-    used: ReadonlySet<ObjectKey>,
-  ): Promise<void> {
+  async #emptyFolder({ id, kind }: Folder, used: ReadonlySet<ObjectKey>): Promise<void> {
     const manifest = manifestKey(id, kind)
     const keys = await this.#store.list(`${snapshotFolder(id, kind)}/`)
     await this.#store.delete(keys.filter((key) => key !== manifest && !used.has(key)))
     if (keys.includes(manifest)) await this.#store.delete([manifest])
-    this.#aborted.delete(id)
   }
 }
 
