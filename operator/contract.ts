@@ -209,6 +209,8 @@ export interface StreamJobStatus {
   /** The restore point before the last upgrade: where a rollback of one that did not begin at HEAD's own point goes back to. */
   readonly rollbackPoint?: RecordedRestorePoint
   readonly rollbackParallelism?: number
+  /** The last start that was rolled back, until a later one has begun: while HEAD is still its, the next start begins at rollbackPoint. */
+  readonly rolledBackStart?: number
   readonly transition?: Transition
   /** A spec that is not tried again until what its `key` is made of changes (revision.ts). */
   readonly blocked?: { readonly key: string; readonly reason: string; readonly message: string }

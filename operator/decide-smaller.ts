@@ -39,12 +39,9 @@ function lacksSlots(observed: Observed, status: StreamJobStatus): boolean {
   return slotsOffered < slotsNeeded
 }
 
-/**
- * Of a start that is not stable yet and that nobody speaks for. The tasks of a settled job run on without a coordinator; and where a rollback is
- * to begin HEAD does not show before it has begun.
- */
+/** Of a start that is not stable yet and that nobody speaks for. The tasks of a settled job run on without a coordinator. */
 function lacksPods(observed: Observed, { transition, workers }: StreamJobStatus): boolean {
-  if (transition === undefined || transition.kind === 'rollback') return false
+  if (transition === undefined) return false
   const ready = [...podsOf(observed, 'coordinator'), ...podsOf(observed, 'worker')].filter((pod) => pod.ready)
   return ready.length < workers + 1
 }
