@@ -82,6 +82,8 @@ export interface Origin {
   readonly savepoint: ManifestRef
   readonly cut: SavepointCut
   readonly of: JobCluster
+  /** This job lacks an operator that the other one had, and drops its state. */
+  readonly drops: boolean
 }
 
 export class JobCluster {
@@ -653,9 +655,9 @@ export class JobCluster {
   /** The other job goes on, and commits what its savepoint holds itself: this one has a ledger of its own. */
   #restore({ number }: Start) {
     if (this.origin === undefined || number > 1) return {}
-    const { savepoint } = this.origin
+    const { savepoint, drops } = this.origin
     const from = { ...savepoint, path: `${foreignScheme}${savepoint.path}` as ObjectKey }
-    return { restore: { from, committed: true, allowNonRestoredState: false, allowDrained: false } }
+    return { restore: { from, committed: true, allowNonRestoredState: drops, allowDrained: false } }
   }
 
   #foreign(process: SimProcess): { readonly foreign?: ForeignObjects } {

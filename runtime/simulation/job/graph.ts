@@ -103,9 +103,29 @@ function branch(env: JobEnvironment, context: GraphContext, prefix: string, ledg
   const beside = (other: Sink<Entry>, uid: string): void => {
     results.sinkTo(other).uid(uid).parallelism(shape.parallelism.keyed).slotSharingGroup(group('keyed'))
   }
+  if (shape.removable) remember(results, shape, group('keyed'))
   if (shape.slowSink) beside(ledgerSink(context.ledgers[1]!), 'slow')
   if (shape.witness) beside(context.witness, 'witness')
   if (shape.files) beside(jsonLineFileSink<Entry>({ folder: filesFolder }), 'files')
+}
+
+/** Keeps the newest entry of each key, for nobody. */
+function remember(results: Stream<Entry>, { parallelism }: JobShape, group: string): void {
+  const place = <Placed extends { parallelism(n: number): Placed; slotSharingGroup(name: string): Placed }>(
+    of: Placed,
+  ) => of.parallelism(parallelism.keyed).slotSharingGroup(group)
+  const newest = place(results.keyBy(({ key }) => key).reduce((_, last) => last)).uid('removable')
+  place(newest.sinkTo(nowhere))
+}
+
+const nowhere: Sink<Entry> = {
+  name: 'nowhere',
+  createWriter: () => ({
+    open: () => Promise.resolve(),
+    write: () => undefined,
+    prepareCommit: () => Promise.resolve([]),
+    close: () => undefined,
+  }),
 }
 
 interface SourceParts {
