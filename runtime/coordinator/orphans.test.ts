@@ -31,7 +31,7 @@ describe('the folder of an aborted snapshot', () => {
 
   it.each(['list', 'delete'] as const)('is emptied the next time when a call fails (%s)', async (call) => {
     const { store, collect } = await subject()
-    const works = { list: store.list, delete: store.delete }
+    const works = { list: store.list.bind(store), delete: store.delete.bind(store) }
     Object.assign(store, { [call]: () => Promise.reject(new Error('down')) })
     await expect(collect(5)).rejects.toThrow('down')
     Object.assign(store, works)
