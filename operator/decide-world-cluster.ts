@@ -94,6 +94,7 @@ export class Cluster {
   coordinatorIsSilent = false
   /** For pods of coordinators alone. */
   coordinatorHasNoNode = false
+  coordinatorPodsAreRefused = false
   podsCannotBeMade = false
   /** The cache does not show them, and the API server does not answer who asks for one by its name. */
   revisionsAreUnread = false
@@ -254,7 +255,7 @@ export class Cluster {
       (pod) => !isOurs || pod.configStart !== deployment.start || pod.fact.revision !== deployment.revision,
     )
     this.pods = this.pods.filter((pod) => !wrong.includes(pod))
-    if (isOurs && coordinators.length === wrong.length)
+    if (isOurs && coordinators.length === wrong.length && !this.coordinatorPodsAreRefused)
       this.makePod('coordinator', {
         component: 'coordinator',
         revision: deployment.revision!,
