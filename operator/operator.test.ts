@@ -404,7 +404,10 @@ describe('the operator in a world in memory', () => {
       'a webhook that is down',
       (n: number) => new KubeError(500, 'InternalError', `failed calling webhook: :${n}: refused`),
     ],
-    ['an API server that does not answer', (n: number) => new Error(`read ECONNRESET 10.0.0.1:${n}`)],
+    [
+      'an API server that does not answer',
+      (n: number) => Object.assign(new Error(`read ECONNRESET 10.0.0.1:${n}`), { code: 'ECONNRESET' }),
+    ],
   ])(
     'names in a condition and in one event what fails twice in a row, and not what fails once: %s',
     async (_, error) => {

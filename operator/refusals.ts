@@ -17,13 +17,26 @@ export function refusalOf(error: unknown): string | undefined {
   return `${asSentence(error.message)} Mend what it names.`
 }
 
-/** What is said of it once it has failed again: a webhook that is down answers as a fault of the API server, and a broken connection does not answer. */
+/**
+ * What is said of it once it has failed again. A webhook that is down answers as a fault of the API server, and a broken connection does not
+ * answer; one of our own errors says what to do; anything else is our fault.
+ */
 export function failureOf({ actions, error }: Failed): string | undefined {
   // Of a coordinator that does not answer there is a condition.
   const isOfCoordinator = actions.some(({ type }) => type === 'request')
   if (isOfCoordinator || isPassing(error)) return undefined
-  const word = asSentence(error instanceof Error ? error.message : String(error))
-  return `${word} It has failed again and again: look at the API server, and at the webhooks that it asks.`
+  const word = `${asSentence(error instanceof Error ? error.message : String(error))} It has failed again and again`
+  if (error instanceof MillraceError) return `${word}.`
+  return error instanceof KubeError || isOfConnection(error)
+    ? `${word}: look at the API server, and at the webhooks that it asks.`
+    : `${word}, by a fault of the operator: its log says more. Please report it.`
+}
+
+/** Node names them by a code, as it does what is wrong with a certificate, or they are the end of a deadline; misuse of its API is a TypeError or RangeError. */
+function isOfConnection(error: unknown): boolean {
+  if (!(error instanceof Error) || error instanceof TypeError || error instanceof RangeError) return false
+  const { name, code } = error as { readonly name: string; readonly code?: unknown }
+  return typeof code === 'string' || name === 'TimeoutError' || name === 'AbortError'
 }
 
 /** The one of before where they differ in ports and times alone: each change is a write. */
