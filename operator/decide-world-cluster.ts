@@ -104,6 +104,10 @@ export class Cluster {
   savepointsHang = false
   checkpointsStop = false
   checkpointsFail = false
+  checkpointEveryMs = 5_000
+  /** Of the start that runs: the job's restarts, and what its restore has read. */
+  restarts = 0
+  restoredBytes: () => readonly number[] = () => []
   /** The coordinator's clock differs from the operator's by so much. */
   clockAheadMs = 0
   /** The coordinator cannot commit; an admin pod can. */
@@ -185,7 +189,7 @@ export class Cluster {
         end: head.end,
         reason: head.end === 'failed' ? 'MR-O01 The job failed. User code threw.' : undefined,
         restorePoint: restorePointOf(head),
-        restarts: 0,
+        restarts: this.restarts,
         parallelism: head.rescaledTo ?? head.parallelism,
         slotsNeeded: isBuilt ? this.slotsNeeded(head) : undefined,
         slotsOffered: this.slots(),
@@ -203,7 +207,7 @@ export class Cluster {
         consecutiveFailures: 0,
         lastFailure: undefined,
         snapshots: { newest: head.nextId - 1, isPending: false, lastFailed: this.lastFailed },
-        progress: isRunning ? 'running' : '',
+        progress: [...this.restoredBytes(), isRunning ? 1 : 0],
         ...services,
         requests: Object.fromEntries([
           ...[...this.askedCheckpoints].map((name) => [name, { state: 'pending' }] as const),
@@ -428,9 +432,14 @@ export class Cluster {
     const waiting = Object.entries(head.results).find(([, { state }]) => state === 'pending')
     if (waiting !== undefined) return this.answer(...waiting)
     if (this.isCheckpointDue) return this.takeCheckpoint()
-    if (!this.checkpointsStop && this.checkpointing === 'on' && this.nowMs - this.completedAtMs >= 5_000)
-      this.complete('checkpoint')
+    if (!this.checkpointsStop && this.checkpointing === 'on' && this.isNextDue(head)) this.complete('checkpoint')
     else this.commit()
+  }
+
+  /** The first of a start comes at once, whatever the interval. */
+  isNextDue({ completed, start }: Head): boolean {
+    const isFirst = completed.at(-1)?.start !== start
+    return isFirst || this.nowMs - this.completedAtMs >= this.checkpointEveryMs
   }
 
   commit(): void {
