@@ -188,6 +188,59 @@ describe('an upgrade that is not stable', () => {
     expect(begins(world).at(-1)).toEqual({ start: 4, from: completed.path })
   })
 
+  /** Begun, and no checkpoint completes. */
+  const unstable = (): World => {
+    const world = running(short)
+    world.checkpointsStop = true
+    world.editCode('v2')
+    return steps(world, () => world.status!.transition?.step === 'stabilising' && world.head!.start === 2)
+  }
+
+  it('is left its time for as long as it comes further, and no longer', () => {
+    const world = unstable()
+    const begunMs = world.nowMs
+    let untilMs = begunMs + 200_000
+    world.restoredBytes = () => [Math.min(world.nowMs, untilMs) - begunMs]
+    stay(world, 150)
+    expect(world.status).toMatchObject({ start: 2, transition: { kind: 'upgrade', step: 'stabilising' } })
+    expect(condition(world, 'Stalled')).toMatchObject({ status: 'False' })
+    untilMs = world.nowMs
+    stay(world, 15)
+    expect(world.status!.transition).toMatchObject({ kind: 'upgrade' })
+    stay(world, 15)
+    expect(world.status!.blocked).toMatchObject({ reason: 'RolledBack' })
+  })
+
+  it('is taken back where it comes no further', () => {
+    const world = unstable()
+    stay(world, 40)
+    expect(world.status!.blocked).toMatchObject({ reason: 'RolledBack' })
+  })
+
+  it('is taken back where it restores, runs and restarts again and again', () => {
+    const world = unstable()
+    const begunMs = world.nowMs
+    const isFor = (): number => (world.nowMs - begunMs) / 1_000
+    world.restoredBytes = () => [(isFor() % 10) * 100]
+    for (let second = 0; second < 90; second++) {
+      world.restarts = Math.floor(isFor() / 10)
+      stay(world, 1)
+    }
+    expect(world.status!.blocked).toMatchObject({ reason: 'RolledBack' })
+  })
+
+  it('is stable by the first checkpoint of its start, though the interval is longer than its deadline', () => {
+    const world = running({ ...short, checkpointing: { interval: '1h' } }, (each) => {
+      each.checkpointEveryMs = 3_600_000
+    })
+    world.editCode('v2')
+    reaches(world, 'RUNNING', 2)
+    expect(world.status!.blocked).toBeUndefined()
+    expect(begins(world)).toEqual([{ start: 2, from: restorePointOf(deeds(world, 'began')[0]!.headBefore!).path }])
+    stay(world, 300)
+    expect(world.head!.completed.filter(({ start }) => start === 2)).toHaveLength(1)
+  })
+
   it('stays as it is where rollback is off', () => {
     const world = running({ rollback: { enabled: false, progressDeadline: '20s' } })
     world.edit({ program: { ...program, image: 'bad:1' } })

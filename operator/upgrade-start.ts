@@ -19,6 +19,7 @@ import {
 } from './decide-facts.ts'
 import { act, normal, record, wait, warning } from './decide-answers.ts'
 import { smallerStart } from './decide-smaller.ts'
+import { furtherThan } from './progress.ts'
 import { beginTransition, endTransition, only, toStep, without } from './status.ts'
 import { asSentence } from './status-text.ts'
 import { timeMs, timeText } from './status-time.ts'
@@ -222,9 +223,9 @@ function watched(observed: Observed, status: StreamJobStatus): Decision {
   }
   const progress = progressOf(observed, status)
   const sinceMs = nowMs - timeMs(transition.progressAt)
-  if (progress !== transition.progress && sinceMs >= progressEveryMs)
+  if (progress !== undefined && sinceMs >= progressEveryMs)
     return holdOff({ progress, progressAt: timeText(nowMs), ...(held && { held }) }, 'it makes progress')
-  if (progress !== transition.progress) return wait('it makes progress', 1_000)
+  if (progress !== undefined) return wait('it makes progress', 1_000)
   return overdue(observed, status, 'no checkpoint has completed') ?? wait('it is not stable yet', 1_000)
 }
 
@@ -239,12 +240,13 @@ function overdue(observed: Observed, status: StreamJobStatus, what: string): Dec
   return rolledBack(observed, status, cause === undefined ? what : `${what}: ${cause}`)
 }
 
-/** Compared only: whatever moves is progress. */
-function progressOf(observed: Observed, status: StreamJobStatus): string {
+/** How far it has come, if that is further than before. */
+function progressOf(observed: Observed, status: StreamJobStatus): string | undefined {
   const pods = [...podsOf(observed, 'coordinator'), ...podsOf(observed, 'worker')]
   const scheduled = pods.filter(({ node }) => node !== undefined).length
   const running = pods.filter(({ phase }) => phase === 'Running').length
-  return `${scheduled}/${running}/${ownCoordinator(observed, status)?.progress ?? ''}`.slice(0, 200)
+  const { restarts = 0, progress = [] } = ownCoordinator(observed, status) ?? {}
+  return furtherThan(status.transition!.progress, { restarts, measures: [scheduled, running, ...progress] })
 }
 
 function failed(observed: Observed, status: StreamJobStatus, reason: string): Decision {

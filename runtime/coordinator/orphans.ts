@@ -57,7 +57,8 @@ export class Orphans {
       if (keys.length === 0) break
       await this.#store.delete(keys)
     }
-    for (const [id, kind] of [...this.#aborted])
+    // A copy: what could not be emptied is put back meanwhile.
+    for (const [id, kind] of new Map(this.#aborted))
       if (id < completed && mayGoOn()) await this.#emptied({ id, kind }, used)
   }
 
