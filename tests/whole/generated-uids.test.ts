@@ -5,6 +5,7 @@ import { defineJob, z } from '../../runtime/api.ts'
 import { collected, collectionSink, sequence } from '../../runtime/connectors/api.ts'
 import { openMiniCluster } from '../../runtime/testkit/api.ts'
 import type { MiniCluster } from '../../runtime/testkit/api.ts'
+import { holdingSink } from '../support/holding-sink.ts'
 
 const [splits, perSplit, keys] = [2, 120, 4]
 
@@ -86,5 +87,35 @@ describe('a job with generated uids', () => {
     version.autoUid = true
     await cluster.start()
     await finishesExactly(cluster, results)
+  })
+
+  it('is refused at its first start, and not at its first restart, when a sink keeps state without a uid', async () => {
+    const version = { autoUid: false }
+    const { createCommitter: _, ...sink } = holdingSink({ redistribution: 'split', committed: new Map() })
+    const plain: typeof sink = {
+      ...sink,
+      createWriter: (context) => ({ ...sink.createWriter(context), prepareCommit: () => Promise.resolve([]) }),
+    }
+    const job = defineJob((env) => {
+      env.config.autoUid = version.autoUid
+      env
+        .source(sequence({ splits, perSplit, ratePerSecond: 300 }), { uid: 'numbers' })
+        .map(({ n }) => `${n}`, { schema: z.string() })
+        .sinkTo(plain)
+    })
+    const refused = await openMiniCluster({ job, parallelism: 2 })
+    await refused.start()
+    const outcome = await refused.untilEnd()
+    expect(outcome).toMatchObject({ kind: 'failed' })
+    expect(JSON.stringify(outcome)).toMatch(/MR-J69 A sink whose writer keeps state has no uid/)
+    expect(refused.restarts).toEqual([])
+
+    version.autoUid = true
+    const trusted = await openMiniCluster({ job, parallelism: 2 })
+    await trusted.start()
+    await trusted.checkpoint()
+    trusted.killSlot()
+    expect(await trusted.untilEnd()).toEqual({ kind: 'finished' })
+    expect(trusted.restarts.length).toBe(1)
   })
 })
