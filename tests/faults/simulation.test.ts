@@ -31,6 +31,7 @@ const tellingSeeds: Readonly<Record<PlantedFault, readonly number[]>> = {
   'rescale-keeps-old-size': [18],
   'bound-readers-ignored': [23],
   'stale-coordinator-terminates': [19],
+  'begun-before-all-restored': [11],
 }
 
 describe('the simulation catches, within 200 seeds,', () => {
