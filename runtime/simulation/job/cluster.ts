@@ -40,6 +40,7 @@ import { watchedSlots } from './moments.ts'
 import { SimSlots } from './slots.ts'
 import type { SpawnedSlot } from './slots.ts'
 import { Witness } from './witness.ts'
+import { BeginWatch } from './begin-watch.ts'
 import { WorkerPool } from './worker-pool.ts'
 import { remoteSlots } from './workers.ts'
 import type { JobNetwork } from './workers.ts'
@@ -99,6 +100,7 @@ export class JobCluster {
   readonly gate: Gate
   /** What no run may show, whatever fails. */
   readonly failures: string[] = []
+  readonly #beginWatch = new BeginWatch((what) => void this.failures.push(what))
   /** How the job ended, by the last coordinator that said so. */
   outcome: JobOutcome | undefined
   /** Completed savepoints, those to stop with among them. */
@@ -400,6 +402,7 @@ export class JobCluster {
       ...foreign,
       ...this.#restore(started),
       observer: {
+        running: () => this.#beginWatch.allRun(this.#slots),
         checkpointCompleted: ({ manifest }) => {
           if (manifest.kind === 'savepoint') this.savepoints.set(manifest.id, manifest)
         },
@@ -649,6 +652,7 @@ export class JobCluster {
       ledgers,
       gate: this.gate.handle(process),
       witness: this.witness.sink(process),
+      onRead: this.#beginWatch.handle(process),
     })
   }
 

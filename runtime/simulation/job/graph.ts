@@ -33,6 +33,8 @@ export interface GraphContext {
   readonly ledgers: readonly LedgerSystem[]
   readonly gate: GateHandle
   readonly witness: Sink<Entry>
+  /** Called for each record of a source. */
+  readonly onRead: () => void
 }
 
 export function graphOf(context: GraphContext): JobGraph {
@@ -138,7 +140,7 @@ interface SourceParts {
 
 function source(
   env: JobEnvironment,
-  { shape, gate }: GraphContext,
+  { shape, gate, onRead }: GraphContext,
   { uid, first, splits, group }: SourceParts,
 ): OperatorStream<Numbered> {
   const share = (splits / shape.splits) * (shape.slowSource && first > 0 ? 0.25 : 1)
@@ -180,7 +182,13 @@ function source(
     .source(held, { uid, watermarks })
     .parallelism(shape.parallelism.source)
     .slotSharingGroup(group('source'))
-    .map(({ split, n, magic }) => ({ split: split + first, n, magic, pad }), { schema: numberedSchema })
+    .map(
+      ({ split, n, magic }) => {
+        onRead()
+        return { split: split + first, n, magic, pad }
+      },
+      { schema: numberedSchema },
+    )
     .parallelism(shape.parallelism.source)
 }
 
