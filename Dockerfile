@@ -10,23 +10,19 @@ ARG NODE=24-bookworm-slim
 FROM node:${NODE} AS build
 WORKDIR /opt/millrace
 COPY package.json package-lock.json ./
-RUN npm ci --omit=optional --ignore-scripts --no-audit --no-fund
+# The compiler's own binary is an optional package of its.
+RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
 COPY crds ./crds
 COPY runtime ./runtime
 COPY operator ./operator
 RUN npm run build && chmod 755 dist/runtime/cli/bin/main.js
 
-FROM node:${NODE} AS runtime-packages
+# Node itself is there already: the optional package that brings it along is left out.
+FROM node:${NODE} AS packages
 WORKDIR /opt/millrace
 COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
-
-# The client of Kubernetes is an optional package; Node itself is there already.
-FROM node:${NODE} AS operator-packages
-WORKDIR /opt/millrace
-COPY package.json package-lock.json ./
-RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund && rm -rf node_modules/node-linux-*
 
 FROM node:${NODE} AS base
 RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack /opt/yarn-* \
@@ -39,12 +35,12 @@ COPY package.json LICENSE ./
 USER 10001:10001
 
 FROM base AS operator
-COPY --from=operator-packages /opt/millrace/node_modules ./node_modules
+COPY --from=packages /opt/millrace/node_modules ./node_modules
 COPY --from=build /opt/millrace/dist ./dist
 ENTRYPOINT ["node", "/opt/millrace/dist/operator/main.js"]
 
 FROM base AS runtime
-COPY --from=runtime-packages /opt/millrace/node_modules ./node_modules
+COPY --from=packages /opt/millrace/node_modules ./node_modules
 COPY --from=build /opt/millrace/dist ./dist
 ENTRYPOINT ["millrace"]
 

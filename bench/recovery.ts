@@ -4,7 +4,7 @@ import type { Figure } from './figure.ts'
 import { inChild } from './measure/child-process.ts'
 import { recoverFromKill } from './measure/kill-run.ts'
 import type { MeasureOptions } from './measure/options.ts'
-import { findPeer, ratioOf } from './measure/peer.ts'
+import { comparedWith, peerOrWord } from './measure/peer.ts'
 import type { RecoveryRequest, RecoveryResult } from './measure/recovery-child.ts'
 
 const parallelism = 2
@@ -12,17 +12,13 @@ const rounds = 5
 const deadlineMs = 300_000
 
 export async function run(emit: (figure: Figure) => void, options: MeasureOptions): Promise<void> {
-  const peer = findPeer(options.peers)
-  if (peer === undefined) console.error('MILLRACE_PEERS is not set: no peer is measured, and no ratio printed.')
+  const peer = peerOrWord(options.peers)
   for (const keys of [100, options.keys]) {
     const request: RecoveryRequest = { keys, value: 'object', parallelism, rounds }
     const ours = await inChild<RecoveryResult>('recovery-child.ts', request, deadlineMs)
     const theirs = await peer?.({ kind: 'recovery', keys, p: parallelism, reps: rounds })
     const figure = (metric: string, value: number, theirValue: number | undefined): void => {
-      const compared =
-        theirValue === undefined
-          ? {}
-          : { peer: 'Flink', peerValue: theirValue, ratio: ratioOf(value, theirValue, 'lower') }
+      const compared = comparedWith(value, theirValue, { better: 'lower' })
       emit({ bench: 'recovery', case: `exception, ${keys} keys`, metric, value, unit: 'ms', ...compared })
     }
     figure('to the first record', ours.firstMs, theirs?.to_first_med)

@@ -3,7 +3,7 @@
 import type { Figure } from './figure.ts'
 import { inChild } from './measure/child-process.ts'
 import type { MeasureOptions } from './measure/options.ts'
-import { findPeer, ratioOf } from './measure/peer.ts'
+import { comparedWith, peerOrWord } from './measure/peer.ts'
 import type { SnapshotRequest, SnapshotResult } from './measure/snapshot-child.ts'
 
 /** Checkpoints under load. */
@@ -12,18 +12,14 @@ const deadlineMs = 300_000
 
 export async function run(emit: (figure: Figure) => void, options: MeasureOptions): Promise<void> {
   const { keys, warmSeconds, measureSeconds } = options
-  const peer = findPeer(options.peers)
-  if (peer === undefined) console.error('MILLRACE_PEERS is not set: no peer is measured, and no ratio printed.')
+  const peer = peerOrWord(options.peers)
   const theirs = await peer?.({ kind: 'keyed', keys, p: 1, warm: warmSeconds, meas: measureSeconds, fullckpt: false })
   for (const value of ['object', 'bytes'] as const) {
     const request: SnapshotRequest = { keys, value, parallelism: 1, warmSeconds, rounds }
     const ours = await inChild<SnapshotResult>('snapshot-child.ts', request, deadlineMs)
     const place = `${keys} keys, ${value === 'bytes' ? 'bytes' : 'objects'}`
     const figure = (metric: string, value: number, unit: string, theirValue?: number): void => {
-      const compared =
-        theirValue === undefined
-          ? {}
-          : { peer: 'Flink', peerValue: theirValue, ratio: ratioOf(value, theirValue, 'lower') }
+      const compared = comparedWith(value, theirValue, { better: 'lower' })
       emit({ bench: 'snapshot', case: place, metric, value, unit, ...compared })
     }
     figure('checkpoint at rest', ours.atRestMs, 'ms', theirs?.ck1_e2e_ms)

@@ -5,7 +5,7 @@ import type { Figure } from './figure.ts'
 import { inChild } from './measure/child-process.ts'
 import type { CheckRequest, CheckResult } from './measure/check-child.ts'
 import type { MeasureOptions } from './measure/options.ts'
-import { findPeer, ratioOf } from './measure/peer.ts'
+import { comparedWith, peerOrWord } from './measure/peer.ts'
 import type { PeerAnswer } from './measure/peer.ts'
 import type { ThroughputRequest, ThroughputResult } from './measure/throughput-child.ts'
 
@@ -34,8 +34,7 @@ const checksums: Readonly<Record<string, number>> = { q0: 3608809316, q0k: 77574
 const endMs = 30_000
 
 export async function run(emit: (figure: Figure) => void, options: MeasureOptions): Promise<void> {
-  const peer = findPeer(options.peers)
-  if (peer === undefined) console.error('MILLRACE_PEERS is not set: no peer is measured, and no ratio printed.')
+  const peer = peerOrWord(options.peers)
   const chosen = cases.filter(({ name }) => name.includes(options.only))
   for (const { job, args } of chosen) if (job === 'nexmark') await check(String(args['query']))
   for (const one of chosen) {
@@ -91,10 +90,7 @@ function emitBoth(
     theirs: number | undefined,
     better: 'higher' | 'lower',
   ) => {
-    const compared =
-      peer === undefined || theirs === undefined
-        ? {}
-        : { peer: peer.name, peerValue: theirs, ratio: ratioOf(value, theirs, better) }
+    const compared = comparedWith(value, theirs, { name: peer?.name, better })
     emit({ bench: 'throughput', case: place, metric, value, unit, ...compared })
   }
   const answer = peer?.answer

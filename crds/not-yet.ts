@@ -6,14 +6,14 @@ export interface NotYet {
   readonly instead: string
 }
 
-interface LaterField extends NotYet {
+export interface LaterField extends NotYet {
   /** Which values are meant; by default any. */
   readonly values?: (value: unknown) => boolean
 }
 
 const leaveOut = 'leave it out'
 
-const laterFields: readonly LaterField[] = [
+export const laterFields: readonly LaterField[] = [
   { path: ['spec', 'checkpointing', 'unaligned'], instead: `${leaveOut}; checkpoints are aligned` },
   { path: ['spec', 'checkpointing', 'alignedTimeout'], instead: `${leaveOut}; checkpoints are aligned` },
   {

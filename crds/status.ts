@@ -107,6 +107,7 @@ export const streamJobStatus = z
     restorePoint: restorePoint.optional(),
     rollbackPoint: restorePoint.optional().describe('Where a rollback goes back to.'),
     rollbackParallelism: number.optional(),
+    rolledBackStart: number.optional().describe('The last start that was rolled back, until a later one has begun.'),
     transition: transition.optional(),
     blocked: z
       .strictObject({ key: text, reason: text, message: text })

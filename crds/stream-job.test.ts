@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { laterFieldsOf } from './not-yet.ts'
+import { laterFields, laterFieldsOf } from './not-yet.ts'
 import { pathText, readDocument } from './problems.ts'
 import { savepoint } from './savepoint.ts'
 import { streamJob } from './stream-job.ts'
@@ -198,6 +198,9 @@ describe('a StreamJob is refused with the field and what it must be:', () => {
   })
 })
 
+/** Each field that comes later means one of these at least. */
+const anyLaterValue = ['auto', '500ms', 2, 'rocksdb', { volume: { size: '10Gi' } }, 'claim', 'individual', 'none', 's3']
+
 describe('a field whose engine part comes later', () => {
   it.each([
     [{ checkpointing: { unaligned: 'auto' } }, 'spec.checkpointing.unaligned'],
@@ -213,6 +216,24 @@ describe('a field whose engine part comes later', () => {
     expect(laterFieldsOf(document).map((field) => pathText(field.path))).toEqual([path])
     expect(problems(document)).not.toEqual([])
   })
+
+  it.each(laterFields.map((field) => ({ field, path: pathText(field.path) })))(
+    'is each of the list, none left out: $path',
+    ({ field: { path, instead, values = () => true } }) => {
+      const meant = anyLaterValue.filter((value) => values(value))
+      expect(meant).not.toEqual([])
+      expect(path[0]).toBe('spec')
+      for (const value of meant) {
+        const spec = path.slice(1).reduceRight<unknown>((inner, name) => ({ [name]: inner }), value) as Record<
+          string,
+          unknown
+        >
+        const document = withSpec(spec)
+        expect(laterFieldsOf(document)).toEqual([{ path, instead, value }])
+        expect(problems(document).join()).toContain(pathText(path))
+      }
+    },
+  )
 
   it('is none of those that are there', () => {
     const spec = {

@@ -17,6 +17,7 @@ import {
   validSpec,
 } from './decide-facts.ts'
 import type { Trouble } from './decide-facts.ts'
+import { hasCompletedHere } from './decide-smaller.ts'
 import { isSupported } from './decide-supported.ts'
 import { restoreFromProblem } from './decide-restore-from.ts'
 import { asSentence } from './status-text.ts'
@@ -347,7 +348,9 @@ function awaitedSize(observed: Observed, status: StreamJobStatus): string | unde
   if (wanted === parallelism || wanted === refusedSize?.parallelism) return undefined
   const start = `The job has parallelism ${parallelism}, and goes to ${wanted} once all of its subtasks run.`
   if (wanted > parallelism) return start
-  return ownCoordinator(observed, status)?.checkpointing === 'off'
+  const own = ownCoordinator(observed, status)
+  if (own === undefined && status.transition === undefined && !hasCompletedHere(status)) return start
+  return own?.checkpointing === 'off'
     ? `${start} Where they get no slots: it takes no checkpoints, so raise spec.restartNonce to begin again with ${wanted}.`
     : `${start} Where they get no slots for ${comesUpMs / 1_000} s it starts again with ${wanted}.`
 }

@@ -9,6 +9,7 @@
 
 import type { StreamJob } from '../crds/stream-job.ts'
 import type { SavepointFact, SavepointOrigin } from './savepoint-contract.ts'
+import type { Measures } from './progress.ts'
 
 /** Version of what status and revisions hold; an operator keeps its hands off a newer one. */
 export const STATUS_VERSION = 1
@@ -176,7 +177,7 @@ export interface Transition {
   readonly progressAt: string
   /** Since when S3, NATS or nodes are away: the clock of the progress deadline stands still. */
   readonly held?: { readonly since: string; readonly why: string }
-  /** What progress was measured by last: bytes restored, subtasks, acknowledgements, pods. Compared, never interpreted. */
+  /** How far it has come at best: pods, bytes restored, subtasks, acknowledgements (progress.ts). */
   readonly progress: string
 }
 
@@ -209,6 +210,8 @@ export interface StreamJobStatus {
   /** The restore point before the last upgrade: where a rollback of one that did not begin at HEAD's own point goes back to. */
   readonly rollbackPoint?: RecordedRestorePoint
   readonly rollbackParallelism?: number
+  /** The last start that was rolled back, until a later one has begun: while HEAD is still its, the next start begins at rollbackPoint. */
+  readonly rolledBackStart?: number
   readonly transition?: Transition
   /** A spec that is not tried again until what its `key` is made of changes (revision.ts). */
   readonly blocked?: { readonly key: string; readonly reason: string; readonly message: string }
@@ -383,8 +386,8 @@ export interface CoordinatorFact extends ServicesFact {
     readonly isPending: boolean
     readonly lastFailed: { readonly id: number; readonly detail: string } | undefined
   }
-  /** Compared only. */
-  readonly progress: string
+  /** How far it has come. */
+  readonly progress: Measures
   /**
    * Answers to requests that status names, by request. A checkpoint's has none: `pending` once this operator has asked this coordinator, and
    * `failed` when nothing has become of it.

@@ -16,6 +16,8 @@ import type { OperatorMetrics } from './metrics.ts'
 import type { Observer, SeenJob } from './observe.ts'
 import { statusOf } from './observe.ts'
 import { WorkQueue } from './queue.ts'
+import { failureOf, refusalOf, sameWord } from './refusals.ts'
+import type { Failed } from './refusals.ts'
 import { asSentence } from './status-text.ts'
 
 export interface ControllerOptions {
@@ -183,36 +185,49 @@ export class Controller {
     key: WorkKey,
     memory: Memory,
     seen: SeenJob,
-    { actions, why }: Extract<Decision, { kind: 'act' }>,
+    { actions, why: doing }: Extract<Decision, { kind: 'act' }>,
   ): Promise<number> {
     const { context, log } = this.#options
     const object = await this.#prove(memory, seen.object, actions)
     const did = JSON.stringify(actions.map(briefOf))
-    log(memory.did === did ? 'debug' : 'info', why, { key, actions: actions.map(({ type }) => type) })
+    log(memory.did === did ? 'debug' : 'info', doing, { key, actions: actions.map(({ type }) => type) })
     try {
       await act(context, { ...seen, object }, actions)
       memory.refused = undefined
       memory.failed = undefined
     } catch (error) {
-      const refused = refusalOf(error) ?? failureOf(memory, did, { actions, error })
-      if (refused === undefined) throw error
       const pods = forcedPods(actions)
-      const isKnown = pods.some((uid) => memory.refusedPods.get(uid)?.why === refused)
+      const known = pods.map((uid) => memory.refusedPods.get(uid)?.why).find((each) => each !== undefined)
+      const refusal = refusalOf(error)
+      const isFailing =
+        refusal === undefined && (known !== undefined || this.#isFailing(memory, did, { actions, error }))
+      const refused = isFailing ? failureOf({ actions, error }) : refusal
+      if (refused === undefined) throw error
+      // The same word may have other ports and times each time.
+      const why = sameWord(known ?? (isFailing ? memory.refused : undefined), refused)
       const againAtMs = this.#options.clock.nowMs() + refusedAgainMs
-      for (const uid of pods) memory.refusedPods.set(uid, { why: refused, againAtMs })
-      if (pods.length === 0) memory.refused = refused
-      if (!isKnown)
+      for (const uid of pods) memory.refusedPods.set(uid, { why, againAtMs })
+      if (pods.length === 0) memory.refused = why
+      if (known !== why)
         await context.events.tell(seen.object, {
           type: 'event',
           kind: 'Warning',
           reason: 'ActionRefused',
-          message: `What is to be done is refused (${why}): ${asSentence(refused)} It is tried again.`,
+          message: `What is to be done is refused (${doing}): ${asSentence(why)} It is tried again.`,
         })
       if (pods.length === 0) throw error
       this.#failed(key, error, refusedAgainMs)
       return 0
     }
     return this.#again(key, did)
+  }
+
+  /** At its second time in a row: what fails once may pass. */
+  #isFailing(memory: Memory, did: string, attempt: Failed): boolean {
+    if (failureOf(attempt) === undefined) return false
+    const { failed } = memory
+    memory.failed = { did, times: failed?.did === did ? failed.times + 1 : 1 }
+    return memory.failed.times >= 2
   }
 
   /** O17: an act follows a status write under the very version that was observed; a process that was overtaken does not come so far. */
@@ -302,41 +317,6 @@ export class Controller {
     this.#options.log('warn', 'one status is written too often', { uid, writes: writesMs.length })
     return false
   }
-}
-
-/** By the API server's own word, or since the name is somebody else's, or the keys for NATS are not there: the user has something to mend. */
-function refusalOf(error: unknown): string | undefined {
-  if (error instanceof MillraceError) return ['MR-P05', 'MR-P06'].includes(error.code) ? error.message : undefined
-  if (!(error instanceof KubeError) || isPassing(error) || error.status >= 500) return undefined
-  return `${asSentence(error.message)} Mend what it names.`
-}
-
-/** What fails at its second time too: a webhook that is down answers as a fault of the API server, and a broken connection does not answer. */
-function failureOf(
-  memory: Memory,
-  did: string,
-  { actions, error }: { readonly actions: readonly Action[]; readonly error: unknown },
-): string | undefined {
-  // Of a coordinator that does not answer there is a condition.
-  const isOfCoordinator = actions.some(({ type }) => type === 'request')
-  if (isOfCoordinator || isPassing(error)) return undefined
-  const { failed, refused } = memory
-  memory.failed = { did, times: failed?.did === did ? failed.times + 1 : 1 }
-  if (memory.failed.times < 2) return undefined
-  const word = asSentence(error instanceof Error ? error.message : String(error))
-  const text = `${word} It has failed again and again: look at the API server, and at the webhooks that it asks.`
-  // The same word may have other ports and times each time.
-  return refused !== undefined && withoutNumbers(refused) === withoutNumbers(text) ? refused : text
-}
-
-function withoutNumbers(text: string): string {
-  return text.replaceAll(/\d+/g, '')
-}
-
-/** Somebody was faster, the API server is busy, or another operator leads. */
-function isPassing(error: unknown): boolean {
-  if (error instanceof MillraceError) return error.code === 'MR-P04'
-  return error instanceof KubeError && (error.conflict || error.notFound || error.status === 429)
 }
 
 /** Of an act that everything else would wait for. */

@@ -4,6 +4,7 @@
 import { z } from 'zod'
 import type { CoordinatorFact, ServicesFact, StreamJobStatus } from './contract.ts'
 import { endAnswer, manifestAnswer, restorePointAnswer, restorePointOf } from './decide-head-answer.ts'
+import { none } from './progress.ts'
 import { timeText } from './status-time.ts'
 
 const manifest = manifestAnswer.extend({ completedAtMs: z.number(), bytes: z.number() })
@@ -87,16 +88,13 @@ export function coordinatorFact(answers: CoordinatorAnswers): CoordinatorFact {
       job.state === 'restarting' ? job.lastFailure?.message : (checkpointFailure ?? job.lastFailure?.message),
     snapshots,
     progress: [
-      job.incarnation,
-      job.state,
-      job.slotsOffered,
-      job.restore?.bytesRead,
-      job.restore?.subtasksRestored,
-      checkpoints.pending === null
-        ? ''
-        : `${checkpoints.pending.id}${checkpoints.pending.phase}${checkpoints.pending.missing.length}`,
-      checkpoints.counters?.completed,
-    ].join(' '),
+      job.slotsOffered ?? none,
+      job.state === 'running' ? 1 : 0,
+      job.restore?.bytesRead ?? none,
+      job.restore?.subtasksRestored ?? none,
+      // Of the next checkpoint, which makes it stable; the one after one that failed has to come further than that.
+      checkpoints.pending === null ? none : -checkpoints.pending.missing.length,
+    ],
     ...servicesFact(health),
     requests,
   }

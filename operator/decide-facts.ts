@@ -164,6 +164,18 @@ export function workersFor({ slotsNeeded, slots }: { readonly slotsNeeded: numbe
   return Math.ceil(slotsNeeded / slots)
 }
 
+/** What is remembered of how an unstable start is taken back, until one is stable. */
+export const rollbackFields = ['rollbackPoint', 'rollbackParallelism', 'rolledBackStart'] as const
+
+/**
+ * HEAD is still that of a start which was rolled back: what was to take its place has not begun. Where HEAD says is then gone to by nobody. One
+ * that has completed something is not taken back.
+ */
+export function isHeadRefused({ restorePoint, rolledBackStart, rollbackPoint }: StreamJobStatus): boolean {
+  if (restorePoint === undefined || rolledBackStart === undefined || rollbackPoint === undefined) return false
+  return restorePoint.start <= rolledBackStart && restorePoint.madeBy !== restorePoint.start
+}
+
 /** Anything of this uid that a start has left: an empty status is then no first start. */
 export function hasRemains({ children, pods, revisions }: Observed): boolean {
   return revisions.length > 0 || pods.length > 0 || Object.values(children).some(({ ownedByJob }) => ownedByJob)

@@ -59,6 +59,9 @@ function answerOf(observed: Observed, status: StreamJobStatus, asked: AskedSnaps
   if (status.ended !== undefined)
     return given(observed, status, asked, { state: 'failed', detail: `the job is ${status.ended}: it does not run` })
   if (own === undefined) return wait('the coordinator does not answer', 2_000)
+  // It was given up while the job could not take it (decide-savepoint.ts), and this coordinator was not asked.
+  if (isGivenUp(observed, asked) && own.requests[asked.request] === undefined)
+    return record(observed, without(status, 'asked'), 'the Savepoint was given up')
   if (asked.kind === 'checkpoint' && asked.after === undefined) {
     const after = own.snapshots.newest
     return record(observed, { ...status, asked: { ...asked, after } }, 'it is written down which checkpoints are older')
@@ -69,6 +72,10 @@ function answerOf(observed: Observed, status: StreamJobStatus, asked: AskedSnaps
     type: 'request',
     request: { type: kind, start: status.start, request },
   })
+}
+
+function isGivenUp({ savepoints }: Observed, asked: AskedSnapshot): boolean {
+  return savepoints.some(({ uid, status }) => uid === asked.object && status?.state === 'failed')
 }
 
 function answered(own: CoordinatorFact, asked: AskedSnapshot): Answer | undefined {

@@ -3,7 +3,7 @@ import type { Condition, PodFact, StreamJobStatus } from './contract.ts'
 import type { ObservedSavepoint, SavepointDecision, SavepointFact, SavepointOrigin } from './savepoint-contract.ts'
 import { FINALIZER } from './contract.ts'
 import { decideSavepoint, disposalMs, takenMs } from './decide-savepoint.ts'
-import { running, stay } from './decide-story.ts'
+import { condition, deeds, reaches, running, stay, steps } from './decide-story.ts'
 import { World } from './decide-world.ts'
 
 const nowMs = Date.parse('2026-01-01T01:00:00Z')
@@ -81,6 +81,20 @@ function asStalled(condition: Condition, reason: string): Condition {
   return condition.type === 'Stalled' ? { ...condition, status: 'True', reason } : condition
 }
 
+/** Of a job that is settled and cannot take one. */
+function withoutWord(lack: 'silent' | 'gone' | 'unread', since = at(2 * takenMs)): StreamJobStatus {
+  const world = running()
+  if (lack === 'silent') world.coordinatorIsSilent = true
+  else if (lack === 'unread') world.revisionsAreUnread = true
+  else {
+    world.loseRevision(world.status!.revision)
+    world.edit({ parallelism: 0 })
+  }
+  const status = stay(world, 3).status!
+  expect(status).not.toHaveProperty('transition')
+  return { ...status, conditions: status.conditions.map((each) => ({ ...each, lastTransitionTime: since })) }
+}
+
 function decision(fact: Partial<SavepointFact>, more: Partial<ObservedSavepoint> = {}): SavepointDecision {
   return decideSavepoint({
     nowMs,
@@ -145,9 +159,9 @@ describe('a Savepoint', () => {
     const status = { state: 'pending', detail: first!.detail } as const
     expect(decided({ status })).toBe('wait')
     expect(decided({ status }, { isBeingTaken: true })).toBe('wait')
-    // Behind others, or of a coordinator that does not answer: each is answered.
+    // Behind others: each is answered.
     expect(decided({ status, createdAt: at(2 * takenMs) })).toBe('wait')
-    expect(decided({ status, createdAt: at(2 * takenMs) }, { isBeingTaken: true, jobStatus: changing })).toBe('wait')
+    expect(decided({ status, createdAt: at(2 * takenMs) }, { isBeingTaken: true })).toBe('wait')
     expect(decided({ status }, { jobStatus: changing })).toBe('pending')
   })
 
@@ -156,17 +170,22 @@ describe('a Savepoint', () => {
     ['is suspended from its creation', stay(new World({ state: 'suspended' }), 3).status, /suspended.*spec\.state/],
     ['was never valid', stay(new World({ parallelism: 0 }), 3).status, /has not started \(InvalidSpec: /],
     ['is in the middle of a change', changing, /a change of it is under way, upgrade/],
+    ['has a coordinator that does not answer', withoutWord('silent'), /its coordinator does not answer/],
+    ['has neither a valid spec nor its revision', withoutWord('gone'), /its revision is gone.*InvalidSpec/],
+    ['has a revision that cannot be read', withoutWord('unread'), /left alone \(RevisionUnknown: /],
     [
       'has a runtime that is not driven',
       { ...settled, conditions: settled.conditions.map((each) => asStalled(each, 'UnsupportedRuntime')) },
       /left alone \(UnsupportedRuntime: /,
     ],
-  ])('waits for a job that %s for an hour, and is failed then', (_, jobStatus, lack) => {
-    for (const [createdAt, state] of [
-      [at(takenMs - 1), 'pending'],
-      [at(takenMs), 'failed'],
+  ])('waits for a job that %s for an hour, and is failed then, asked for or not', (_, jobStatus, lack) => {
+    for (const [createdAt, state, isBeingTaken] of [
+      [at(takenMs - 1), 'pending', false],
+      [at(takenMs - 1), 'pending', true],
+      [at(takenMs), 'failed', false],
+      [at(takenMs), 'failed', true],
     ] as const) {
-      const [record, event] = records({ createdAt }, { jobStatus })
+      const [record, event] = records({ createdAt }, { jobStatus, isBeingTaken })
       expect(record).toMatchObject({ state, detail: expect.stringMatching(lack) })
       expect(event).toEqual(
         state === 'pending'
@@ -181,6 +200,39 @@ describe('a Savepoint', () => {
     const jobStatus = { ...changing, transition: { ...changing.transition!, begunAt } }
     expect(decided({ createdAt: at(2 * takenMs) }, { jobStatus })).toBe('pending')
   })
+
+  it('has its hour from when its coordinator was last heard of', () => {
+    const silent = withoutWord('silent', at(1_000))
+    expect(decided({ createdAt: at(2 * takenMs) }, { jobStatus: silent, isBeingTaken: true })).toBe('pending')
+  })
+
+  it('that was given up in the middle of a change is not taken after it', () => {
+    const world = running({ parallelism: 2, upgradeMode: 'savepoint' })
+    world.addSavepoint('mine')
+    steps(world, () => world.status!.asked !== undefined)
+    world.coordinatorIsSilent = true
+    world.edit({ logLevel: 'debug' })
+    stay(world, takenMs / 1_000 + 10)
+    expect(condition(world, 'Stalled')).toMatchObject({ status: 'True', reason: 'CoordinatorUnreachable' })
+    const [mine] = world.savepoints
+    const decision = decideSavepoint({
+      nowMs: world.nowMs,
+      savepoint: mine!,
+      job: 'there',
+      jobStatus: world.status,
+      namespaceTerminating: false,
+      fallback: undefined,
+      isBeingTaken: world.status!.asked?.object === mine!.uid,
+      pod: undefined,
+    })
+    expect(decision).toMatchObject({ actions: [{ type: 'recordSavepoint', state: 'failed' }, { reason: 'NotTaken' }] })
+    world.savepoints = [{ ...mine!, status: { state: 'failed' } }]
+    world.coordinatorIsSilent = false
+    reaches(world, 'RUNNING', 2)
+    expect(world.status).not.toHaveProperty('asked')
+    const taken = deeds(world, 'savepoint').map(({ stops }) => stops)
+    expect(taken).toEqual([true])
+  }, 30_000)
 
   it('has a finalizer only if its deletion has files to take away', () => {
     expect(decided({ disposal: 'delete', path })).toBe('addFinalizer')

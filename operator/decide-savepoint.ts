@@ -1,7 +1,7 @@
 // A Savepoint object by itself: one with a path is registered, and one that is deleted takes its files away if it says so. It has no owner and
 // outlives its job, so all that this needs stands in the object. Triggering one is its job's (decide-requests.ts).
 
-import type { EventAction, StreamJobStatus } from './contract.ts'
+import type { Condition, ConditionType, EventAction, StreamJobStatus } from './contract.ts'
 import type {
   ObservedSavepoint,
   SavepointAction,
@@ -47,7 +47,7 @@ function kept(observed: ObservedSavepoint): SavepointDecision {
   return pending(observed)
 }
 
-function pending({ savepoint, job, jobStatus, isBeingTaken, nowMs }: ObservedSavepoint): SavepointDecision {
+function pending({ savepoint, job, jobStatus, nowMs }: ObservedSavepoint): SavepointDecision {
   const createdMs = timeMs(savepoint.createdAt)
   switch (job) {
     case 'unknown':
@@ -61,15 +61,16 @@ function pending({ savepoint, job, jobStatus, isBeingTaken, nowMs }: ObservedSav
       )
     }
     case 'there': {
-      const lack = isBeingTaken ? undefined : lackOf(jobStatus)
+      // Also of one that was asked for: nobody may answer any more.
+      const lack = lackOf(jobStatus)
       // Also behind others: each is answered, and then the next is taken.
       if (lack === undefined) return waitsFor(savepoint, 'Its job takes it.')
-      const begunMs = Math.max(createdMs, timeMs(jobStatus?.transition?.begunAt ?? savepoint.createdAt))
+      const begunMs = Math.max(createdMs, timeMs(lack.since ?? savepoint.createdAt))
       const leftMs = begunMs + takenMs - nowMs
-      if (leftMs > 0) return waitsFor(savepoint, `It is taken once its job runs: ${lack}.`, leftMs)
+      if (leftMs > 0) return waitsFor(savepoint, `It is taken once its job runs: ${lack.why}.`, leftMs)
       return failed(
         'NotTaken',
-        `Its job could not take it within an hour: ${lack}. Make the Savepoint again when it runs.`,
+        `Its job could not take it within an hour: ${lack.why}. Make the Savepoint again when it runs.`,
       )
     }
     default:
@@ -77,16 +78,32 @@ function pending({ savepoint, job, jobStatus, isBeingTaken, nowMs }: ObservedSav
   }
 }
 
+interface Lack {
+  readonly why: string
+  /** RFC 3339; undefined: as long as there is the Savepoint. */
+  readonly since?: string
+}
+
 /** Why its job takes none now; undefined: it runs, or has ended, and answers. */
-function lackOf(status: StreamJobStatus | undefined): string | undefined {
-  if (status === undefined) return 'it was not seen by the operator yet'
-  const { phase, start, transition, conditions } = status
-  const stalled = conditions.find((each) => each.type === 'Stalled' && each.status === 'True')?.reason
-  const why = stalled === undefined ? '' : ` (${stalled}: see its conditions)`
-  if (start === 0 && phase === 'SUSPENDED') return 'it is suspended and has never run; set its spec.state to running'
-  if (start === 0) return `it has not started${why}`
-  if (transition !== undefined) return `a change of it is under way, ${transition.kind}${why}`
-  return stalled === 'UnsupportedRuntime' ? `it is left alone${why}` : undefined
+function lackOf(status: StreamJobStatus | undefined): Lack | undefined {
+  if (status === undefined) return { why: 'it was not seen by the operator yet' }
+  const { phase, start, transition, conditions, ended } = status
+  const reasonOf = (type: ConditionType, is: Condition['status']): string | undefined =>
+    conditions.find((each) => each.type === type && each.status === is)?.reason
+  const stalled = reasonOf('Stalled', 'True')
+  const seen = stalled === undefined ? '' : ` (${stalled}: see its conditions)`
+  if (start === 0 && phase === 'SUSPENDED')
+    return { why: 'it is suspended and has never run; set its spec.state to running' }
+  if (start === 0) return { why: `it has not started${seen}` }
+  if (transition !== undefined)
+    return { why: `a change of it is under way, ${transition.kind}${seen}`, since: transition.begunAt }
+  if (stalled === 'UnsupportedRuntime' || stalled === 'RevisionUnknown') return { why: `it is left alone${seen}` }
+  // By which spec it runs is then not known to anybody.
+  if (stalled === 'InvalidSpec' && reasonOf('Degraded', 'True') === 'RevisionDeleted')
+    return { why: `its revision is gone, and there is no other${seen}` }
+  const isSilent = reasonOf('Ready', 'Unknown') === 'CoordinatorUnreachable' && ended === undefined
+  const { lastTransitionTime: since } = conditions.find(({ type }) => type === 'Ready') ?? {}
+  return isSilent ? { why: 'its coordinator does not answer', ...(since !== undefined && { since }) } : undefined
 }
 
 function waitsFor({ status }: SavepointFact, detail: string, forMs?: number): SavepointDecision {

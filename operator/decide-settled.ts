@@ -57,16 +57,19 @@ function firstStart(observed: Observed, status: StreamJobStatus, spec: Effective
   ])
 }
 
-/** Rule 5: who makes a job anew may have meant to go on with the one before. */
+/** Rule 5: who makes a job anew may have meant to go on with the one before. Checkpoints that are not in a Savepoint object nobody here knows of. */
 function earlierNamesake({ savepoints, job }: Observed): EventAction[] {
-  const left = savepoints.flatMap(({ name, status: done }) =>
-    done?.path !== undefined && done.origin !== undefined && done.origin.jobId !== job.uid
-      ? [{ name, path: done.path }]
-      : [],
-  )
-  const last = left.at(-1)
-  if (last === undefined) return []
-  const message = `An earlier job of this name has left ${left.length} Savepoints, such as ${last.name} (${last.path}). This one begins from nothing; to go on from there, make it anew with spec.restoreFrom.`
+  const left = savepoints
+    .flatMap(({ name, createdAt, deleting, status: done }) =>
+      !deleting && done?.path !== undefined && done.origin !== undefined && done.origin.jobId !== job.uid
+        ? [{ name, createdAt, path: done.path }]
+        : [],
+    )
+    .toSorted((one, other) => (one.createdAt < other.createdAt ? 1 : -1))
+  const [newest] = left
+  if (newest === undefined) return []
+  const number = left.length === 1 ? 'a Savepoint' : `${left.length} Savepoints, the newest`
+  const message = `An earlier job of this name has left ${number}: ${newest.name} (${newest.path}). This one begins from nothing; to go on from there, make it anew with spec.restoreFrom.`
   return [warning('EarlierNamesake', message)]
 }
 

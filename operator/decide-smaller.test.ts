@@ -110,6 +110,51 @@ describe('a smaller size for which there is room', () => {
     expect(condition(world, 'Reconciling')).toMatchObject({ status: 'False' })
   })
 
+  const withoutCoordinator = (isMissing: boolean, prepare?: (world: World) => void): World => {
+    const world = running({ parallelism: 4 }, prepare)
+    stay(world, 60)
+    world.room = 3
+    world.coordinatorHasNoNode = true
+    if (isMissing) world.coordinatorPodsAreRefused = true
+    world.pods = world.pods.filter(({ fact }) => fact.name !== 'worker-3' && fact.component !== 'coordinator')
+    stay(world, 5)
+    world.edit({ parallelism: 3 })
+    return world
+  }
+
+  it.each([false, true])(
+    'is gone to where the node took the coordinator along, which finds no other (its pod is not even made: %s)',
+    (isMissing) => {
+      const world = withoutCoordinator(isMissing)
+      const { path } = restorePointOf(world.head!)
+      stay(world, 40)
+      expect(world.status).toMatchObject({ start: 1, phase: 'RUNNING' })
+      expect(condition(world, 'Reconciling').message).toContain('for 60 s it starts again with 3')
+      steps(world, () => world.status!.start === 2)
+      world.coordinatorHasNoNode = world.coordinatorPodsAreRefused = false
+      reaches(world, 'RUNNING', 2)
+      expect(begins(world)).toEqual([{ start: 2, from: path }])
+      expect(world.status!.parallelism).toBe(3)
+    },
+  )
+
+  it('is not gone to, nor promised, where such a job has completed nothing that it could go on from', () => {
+    const world = withoutCoordinator(false, (each) => void (each.checkpointing = 'off'))
+    stay(world, 300)
+    expect(world.status).toMatchObject({ start: 1, parallelism: 4 })
+    expect(world.status).not.toHaveProperty('transition')
+    expect(condition(world, 'Reconciling').message).toMatch(/once all of its subtasks run\.$/)
+  })
+
+  it('is not gone to while its tasks may run on and its coordinator is only silent', () => {
+    const world = running({ parallelism: 4 })
+    world.coordinatorIsSilent = true
+    world.edit({ parallelism: 3 })
+    stay(world, 300)
+    expect(world.status).toMatchObject({ start: 1, parallelism: 4 })
+    expect(world.status).not.toHaveProperty('transition')
+  })
+
   it('is gone to in place where the slot comes back meanwhile', () => {
     const world = withoutOneSlot()
     world.edit({ parallelism: 3 })

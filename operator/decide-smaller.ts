@@ -39,19 +39,30 @@ function lacksSlots(observed: Observed, status: StreamJobStatus): boolean {
   return slotsOffered < slotsNeeded
 }
 
-/**
- * Of a start that is not stable yet and that nobody speaks for. The tasks of a settled job run on without a coordinator; and where a rollback is
- * to begin HEAD does not show before it has begun.
- */
-function lacksPods(observed: Observed, { transition, workers }: StreamJobStatus): boolean {
-  if (transition === undefined || transition.kind === 'rollback') return false
-  const ready = [...podsOf(observed, 'coordinator'), ...podsOf(observed, 'worker')].filter((pod) => pod.ready)
+/** Of a start that nobody speaks for. The tasks of a settled job run on without a coordinator: that has to lack its own place. */
+function lacksPods(observed: Observed, status: StreamJobStatus): boolean {
+  const { transition, workers } = status
+  const coordinators = podsOf(observed, 'coordinator')
+  if (transition === undefined)
+    return (
+      !observed.coordinator.known &&
+      hasCompletedHere(status) &&
+      coordinators.every(({ trouble }) => trouble?.reason === 'Unschedulable')
+    )
+  const ready = [...coordinators, ...podsOf(observed, 'worker')].filter((pod) => pod.ready)
   return ready.length < workers + 1
+}
+
+/** The start that runs has completed a checkpoint, also where nobody answers for it: ids only grow. */
+export function hasCompletedHere({ lastCheckpoint, restorePoint }: StreamJobStatus): boolean {
+  if (lastCheckpoint === undefined) return false
+  if (restorePoint === undefined || restorePoint.start === 0) return true
+  return restorePoint.id !== undefined && lastCheckpoint.id > restorePoint.id
 }
 
 /** Since when it has come no further; undefined: it was running when it was last looked at. */
 function stillSinceMs({ transition, conditions }: StreamJobStatus): number | undefined {
   if (transition !== undefined) return timeMs(transition.progressAt)
   const ready = conditions.find(({ type }) => type === 'Ready')
-  return ready?.status === 'False' ? timeMs(ready.lastTransitionTime) : undefined
+  return ready === undefined || ready.status === 'True' ? undefined : timeMs(ready.lastTransitionTime)
 }

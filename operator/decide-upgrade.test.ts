@@ -136,6 +136,15 @@ describe('an upgrade', () => {
     expect(world.status!.blocked).toBeUndefined()
   })
 
+  it('is tried out against what the job has, not against where it once began, also while its coordinator is silent', () => {
+    const world = running({ upgradeMode: 'last-state', restoreFrom: 's3://other/savepoint-8' })
+    stay(world, 20)
+    world.coordinatorIsSilent = true
+    world.editCode('v2')
+    steps(world, () => world.pods.some(({ fact }) => fact.purpose === 'preflight'))
+    expect(world.pods.find(({ fact }) => fact.purpose === 'preflight')!.begin).toEqual({ parallelism: 1, goesOn: true })
+  })
+
   it('goes on with an event if the preflight could not run', () => {
     for (const prevent of [
       (world: World) => void (world.preflightSays = 'could not run'),

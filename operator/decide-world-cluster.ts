@@ -94,6 +94,7 @@ export class Cluster {
   coordinatorIsSilent = false
   /** For pods of coordinators alone. */
   coordinatorHasNoNode = false
+  coordinatorPodsAreRefused = false
   podsCannotBeMade = false
   /** The cache does not show them, and the API server does not answer who asks for one by its name. */
   revisionsAreUnread = false
@@ -103,6 +104,10 @@ export class Cluster {
   savepointsHang = false
   checkpointsStop = false
   checkpointsFail = false
+  checkpointEveryMs = 5_000
+  /** Of the start that runs: the job's restarts, and what its restore has read. */
+  restarts = 0
+  restoredBytes: () => readonly number[] = () => []
   /** The coordinator's clock differs from the operator's by so much. */
   clockAheadMs = 0
   /** The coordinator cannot commit; an admin pod can. */
@@ -184,7 +189,7 @@ export class Cluster {
         end: head.end,
         reason: head.end === 'failed' ? 'MR-O01 The job failed. User code threw.' : undefined,
         restorePoint: restorePointOf(head),
-        restarts: 0,
+        restarts: this.restarts,
         parallelism: head.rescaledTo ?? head.parallelism,
         slotsNeeded: isBuilt ? this.slotsNeeded(head) : undefined,
         slotsOffered: this.slots(),
@@ -202,7 +207,7 @@ export class Cluster {
         consecutiveFailures: 0,
         lastFailure: undefined,
         snapshots: { newest: head.nextId - 1, isPending: false, lastFailed: this.lastFailed },
-        progress: isRunning ? 'running' : '',
+        progress: [...this.restoredBytes(), isRunning ? 1 : 0],
         ...services,
         requests: Object.fromEntries([
           ...[...this.askedCheckpoints].map((name) => [name, { state: 'pending' }] as const),
@@ -254,7 +259,7 @@ export class Cluster {
       (pod) => !isOurs || pod.configStart !== deployment.start || pod.fact.revision !== deployment.revision,
     )
     this.pods = this.pods.filter((pod) => !wrong.includes(pod))
-    if (isOurs && coordinators.length === wrong.length)
+    if (isOurs && coordinators.length === wrong.length && !this.coordinatorPodsAreRefused)
       this.makePod('coordinator', {
         component: 'coordinator',
         revision: deployment.revision!,
@@ -427,9 +432,14 @@ export class Cluster {
     const waiting = Object.entries(head.results).find(([, { state }]) => state === 'pending')
     if (waiting !== undefined) return this.answer(...waiting)
     if (this.isCheckpointDue) return this.takeCheckpoint()
-    if (!this.checkpointsStop && this.checkpointing === 'on' && this.nowMs - this.completedAtMs >= 5_000)
-      this.complete('checkpoint')
+    if (!this.checkpointsStop && this.checkpointing === 'on' && this.isNextDue(head)) this.complete('checkpoint')
     else this.commit()
+  }
+
+  /** The first of a start comes at once, whatever the interval. */
+  isNextDue({ completed, start }: Head): boolean {
+    const isFirst = completed.at(-1)?.start !== start
+    return isFirst || this.nowMs - this.completedAtMs >= this.checkpointEveryMs
   }
 
   commit(): void {

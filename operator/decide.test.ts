@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { decide } from './decide.ts'
 import { actions, begins, condition, deeds, events, isQuiet, program, reaches, running, stay } from './decide-story.ts'
 import { World } from './decide-world.ts'
+import type { Spec } from './decide-world.ts'
 import { childNameMax } from './revision-names.ts'
 
 describe('a new job', () => {
@@ -89,6 +90,31 @@ describe('a new job', () => {
     world.edit({ ...more, program: { ...program, image: 'good:1' } })
     reaches(world, 'RUNNING', 2)
     expect(begins(world)).toEqual([{ start: 2, from }])
+  })
+
+  it('that begins from nothing is told of what an earlier one of its name has left, once, and the newest first', () => {
+    const told = (spec: Spec, ...left: readonly (readonly [name: string, createdAt: string, jobId: string])[]) => {
+      const world = new World(spec)
+      for (const [name, createdAt, jobId] of left) {
+        const path = `s3://b/${name}`
+        const origin = { jobId, image: 'millrace:1', storage: 's3://b' }
+        world.addSavepoint(name, { createdAt, status: { state: 'completed', path, origin } })
+      }
+      reaches(world, 'RUNNING', 1)
+      return deeds(world, 'event').flatMap(({ reason, message }) => (reason === 'EarlierNamesake' ? [message] : []))
+    }
+    const [older, newer] = [
+      ['z', '2025-01-01T00:00:00Z', 'an-earlier-uid'],
+      ['a', '2025-01-02T00:00:00Z', 'an-earlier-uid'],
+    ] as const
+    const rest = ' This one begins from nothing; to go on from there, make it anew with spec.restoreFrom.'
+    expect(told({}, newer, older)).toEqual([
+      `An earlier job of this name has left 2 Savepoints, the newest: a (s3://b/a).${rest}`,
+    ])
+    expect(told({}, older)).toEqual([`An earlier job of this name has left a Savepoint: z (s3://b/z).${rest}`])
+    expect(told({ restoreFrom: 's3://b/z' }, older)).toEqual([])
+    expect(told({}, ['mine', '2025-01-01T00:00:00Z', new World().observe().job.uid])).toEqual([])
+    expect(told({})).toEqual([])
   })
 
   it('restored once more before it began is led to where its spec says then', () => {

@@ -372,12 +372,42 @@ describe('the operator in a world in memory', () => {
     )
   })
 
+  it('says once why a pod cannot be taken away by force, though the word has other numbers each time', async () => {
+    const { api, world } = newWorld()
+    const inner = api.client()
+    let tries = 0
+    const client: KubeClient = {
+      ...inner,
+      delete: async (type, at, options) => {
+        if (options.gracePeriodSeconds !== 0) return inner.delete(type, at, options)
+        throw new KubeError(500, 'InternalError', `failed calling webhook: 10.0.0.1:${40_000 + tries++}: refused`)
+      },
+    }
+    await world.operate('first', { client })
+    await world.createJob('job')
+    await world.until('it runs', () => world.isSettled('job'))
+    const worker = api.all(types.pod).find(({ metadata }) => metadata.labels?.[componentLabel] === 'worker')!
+    world.ignores = ({ metadata }) => metadata.uid === worker.metadata.uid
+    const at = { namespace: 'n', name: worker.metadata.name }
+    const precondition = { uid: worker.metadata.uid! }
+    await world.options.client.delete(types.pod, at, { precondition, gracePeriodSeconds: 1 })
+    const degraded = (): Promise<string> => world.condition('job', 'Degraded')
+    await world.until('it is told', async () => (await degraded()).startsWith('True ActRefused'))
+    const [said, first] = [await degraded(), tries]
+    await world.until('it is tried again', () => tries >= first + 3)
+    expect(await degraded()).toBe(said)
+    expect(api.all(types.event).filter((event) => event['reason'] === 'ActionRefused')).toHaveLength(1)
+  })
+
   it.each([
     [
       'a webhook that is down',
       (n: number) => new KubeError(500, 'InternalError', `failed calling webhook: :${n}: refused`),
     ],
-    ['an API server that does not answer', (n: number) => new Error(`read ECONNRESET 10.0.0.1:${n}`)],
+    [
+      'an API server that does not answer',
+      (n: number) => Object.assign(new Error(`read ECONNRESET 10.0.0.1:${n}`), { code: 'ECONNRESET' }),
+    ],
   ])(
     'names in a condition and in one event what fails twice in a row, and not what fails once: %s',
     async (_, error) => {

@@ -138,3 +138,8 @@ export function without(status: StreamJobStatus, ...names: readonly (keyof Strea
     Object.entries(status).filter(([name]) => !(names as readonly string[]).includes(name)),
   ) as unknown as StreamJobStatus
 }
+
+/** Of the fields those that are there. */
+export function only(status: StreamJobStatus, ...names: readonly (keyof StreamJobStatus)[]): Partial<StreamJobStatus> {
+  return Object.fromEntries(Object.entries(status).filter(([name]) => (names as readonly string[]).includes(name)))
+}

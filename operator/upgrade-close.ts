@@ -13,7 +13,7 @@ import type {
 } from './contract.ts'
 import { stuckPods, takeDown } from './decide-children.ts'
 import { desiredOf, isBlocked, stableToGoBackTo } from './decide-desired.ts'
-import { ownCoordinator, podsOf, revisionNamed, shortPod, wasStored, workload } from './decide-facts.ts'
+import { ownCoordinator, podsOf, revisionNamed, rollbackFields, shortPod, wasStored, workload } from './decide-facts.ts'
 import { adminAnswer } from './decide-outputs.ts'
 import { askedRestore } from './decide-restore-from.ts'
 import type { HeadEndKind } from './decide-outputs.ts'
@@ -77,7 +77,7 @@ function closedBy(observed: Observed, status: StreamJobStatus, { point, end }: C
   const base = { ...status, start: Math.max(status.start, point.start), restorePoint: pointAt(observed, point) }
   if (end === 'finished' && isAtWork && (kind === 'restart' || kind === 'suspend' || kind === 'rollback')) {
     const done = {
-      ...endTransition(observed, base),
+      ...without(endTransition(observed, base), ...rollbackFields),
       ended: 'FINISHED',
       finishedAt: new Date(observed.nowMs).toISOString(),
       workers: 0,
@@ -218,7 +218,7 @@ export function decideClosed(observed: Observed, status: StreamJobStatus): Decis
 
 /** HEAD shows that the version that was closed had completed something, which nobody had seen: nothing before it is gone back to (rule 5). */
 function stableAfterAll(observed: Observed, status: StreamJobStatus, from: string): Decision {
-  const stable = { ...without(status, 'rollbackPoint', 'rollbackParallelism'), stableRevision: from }
+  const stable = { ...without(status, ...rollbackFields), stableRevision: from }
   const why = 'the version that was closed had completed something'
   const { kind } = status.transition!
   if (kind !== 'rollback')

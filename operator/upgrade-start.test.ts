@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { desiredOf } from './decide-desired.ts'
 import { begins, condition, deeds, program, reaches, running, stay, steps } from './decide-story.ts'
 import { restorePointOf } from './decide-world.ts'
-import type { Spec } from './decide-world.ts'
+import type { Spec, World } from './decide-world.ts'
 import { attemptKey } from './revision.ts'
 
 describe('an upgrade that is not stable', () => {
@@ -188,6 +188,59 @@ describe('an upgrade that is not stable', () => {
     expect(begins(world).at(-1)).toEqual({ start: 4, from: completed.path })
   })
 
+  /** Begun, and no checkpoint completes. */
+  const unstable = (): World => {
+    const world = running(short)
+    world.checkpointsStop = true
+    world.editCode('v2')
+    return steps(world, () => world.status!.transition?.step === 'stabilising' && world.head!.start === 2)
+  }
+
+  it('is left its time for as long as it comes further, and no longer', () => {
+    const world = unstable()
+    const begunMs = world.nowMs
+    let untilMs = begunMs + 200_000
+    world.restoredBytes = () => [Math.min(world.nowMs, untilMs) - begunMs]
+    stay(world, 150)
+    expect(world.status).toMatchObject({ start: 2, transition: { kind: 'upgrade', step: 'stabilising' } })
+    expect(condition(world, 'Stalled')).toMatchObject({ status: 'False' })
+    untilMs = world.nowMs
+    stay(world, 15)
+    expect(world.status!.transition).toMatchObject({ kind: 'upgrade' })
+    stay(world, 15)
+    expect(world.status!.blocked).toMatchObject({ reason: 'RolledBack' })
+  })
+
+  it('is taken back where it comes no further', () => {
+    const world = unstable()
+    stay(world, 40)
+    expect(world.status!.blocked).toMatchObject({ reason: 'RolledBack' })
+  })
+
+  it('is taken back where it restores, runs and restarts again and again', () => {
+    const world = unstable()
+    const begunMs = world.nowMs
+    const isFor = (): number => (world.nowMs - begunMs) / 1_000
+    world.restoredBytes = () => [(isFor() % 10) * 100]
+    for (let second = 0; second < 90; second++) {
+      world.restarts = Math.floor(isFor() / 10)
+      stay(world, 1)
+    }
+    expect(world.status!.blocked).toMatchObject({ reason: 'RolledBack' })
+  })
+
+  it('is stable by the first checkpoint of its start, though the interval is longer than its deadline', () => {
+    const world = running({ ...short, checkpointing: { interval: '1h' } }, (each) => {
+      each.checkpointEveryMs = 3_600_000
+    })
+    world.editCode('v2')
+    reaches(world, 'RUNNING', 2)
+    expect(world.status!.blocked).toBeUndefined()
+    expect(begins(world)).toEqual([{ start: 2, from: restorePointOf(deeds(world, 'began')[0]!.headBefore!).path }])
+    stay(world, 300)
+    expect(world.head!.completed.filter(({ start }) => start === 2)).toHaveLength(1)
+  })
+
   it('stays as it is where rollback is off', () => {
     const world = running({ rollback: { enabled: false, progressDeadline: '20s' } })
     world.edit({ program: { ...program, image: 'bad:1' } })
@@ -243,5 +296,129 @@ describe('an upgrade that is not stable', () => {
     expect(world.status!.transition).toMatchObject({ kind: 'upgrade' })
     stay(world, 60)
     expect(world.status).toMatchObject({ start: 3 })
+  })
+})
+
+/** The start that was tried has begun elsewhere; the rollback finds no node, and what comes next takes its place. */
+describe('a rollback that has not begun', () => {
+  const short = { parallelism: 2, rollback: { progressDeadline: '30s' } }
+  const crash = { program: { ...program, args: { crash: true } } }
+  const asked = { restoreFrom: 's3://other/savepoint-8', restoreNonce: 1 }
+
+  function stuck(spec: Spec = {}, tried: Spec = asked) {
+    const world = running({ ...short, upgradeMode: 'last-state', ...spec })
+    stay(world, 20)
+    world.edit({ ...tried, ...crash })
+    steps(world, () => world.status!.transition?.kind === 'rollback' && world.head!.end !== 'none')
+    expect(begins(world)).toEqual([{ start: 2, from: tried['restoreFrom'] ?? 'empty' }])
+    world.coordinatorHasNoNode = true
+    steps(world, () => world.status!.transition?.kind === 'rollback' && world.status!.transition.step === 'stabilising')
+    const { path } = world.status!.rollbackPoint!
+    expect(world.status!.begin).toMatchObject({ from: path })
+    world.deeds.length = 0
+    return { world, path }
+  }
+  const freed = (world: World, start: number): void => {
+    world.coordinatorHasNoNode = false
+    reaches(world, 'RUNNING', start)
+  }
+
+  it.each<[string, Spec]>([
+    ['another program', { program: { ...program, args: { rows: 2 } } }],
+    ['a restart', { restartNonce: 7, program }],
+  ])('is followed by %s from where it was to begin', (_, edit) => {
+    const { world, path } = stuck()
+    world.edit(edit)
+    steps(world, () => world.status!.start === 4)
+    freed(world, 4)
+    expect(begins(world)).toEqual([{ start: 4, from: path }])
+    expect(world.status).not.toHaveProperty('rolledBackStart')
+    expect(world.status).not.toHaveProperty('rollbackPoint')
+  })
+
+  it.each<[string, Spec]>([
+    ['as it is', {}],
+    ['with another program', { program: { ...program, args: { rows: 2 } } }],
+  ])('is resumed %s where it was to begin', (_, edit) => {
+    const { world, path } = stuck()
+    world.edit({ state: 'suspended' })
+    world.run(() => world.status!.phase === 'SUSPENDED')
+    world.edit({ state: 'running', ...edit })
+    freed(world, 4)
+    expect(begins(world)).toEqual([{ start: 4, from: path }])
+  })
+
+  it.each(['closing', 'closed'] as const)('is that too where it is still %s', (step) => {
+    const world = running({ ...short, upgradeMode: 'last-state' })
+    world.edit({ ...asked, ...crash })
+    steps(world, () => world.status!.transition?.kind === 'rollback' && world.status!.transition.step === step)
+    const { path } = world.status!.rollbackPoint!
+    world.edit({ program: { ...program, args: { rows: 2 } } })
+    reaches(world, 'RUNNING', 3)
+    expect(begins(world).at(-1)).toEqual({ start: 3, from: path })
+  })
+
+  it('is followed by a smaller size from where it was to begin', () => {
+    const { world, path } = stuck()
+    world.edit({ parallelism: 1 })
+    steps(world, () => world.status!.start === 4)
+    freed(world, 4)
+    expect(begins(world)).toEqual([{ start: 4, from: path }])
+    expect(world.status).toMatchObject({ parallelism: 1, blocked: { reason: 'RolledBack' } })
+  })
+
+  it('is where the next goes back to as well', () => {
+    const { world, path } = stuck()
+    world.edit({ program: { ...program, args: { crash: true, rows: 2 } } })
+    steps(world, () => world.status!.start === 4)
+    freed(world, 5)
+    expect(begins(world)).toEqual([
+      { start: 4, from: path },
+      { start: 5, from: path },
+    ])
+  })
+
+  it('of a stateless try blocks nothing: its state is where it was', () => {
+    const { world, path } = stuck({ upgradeMode: 'stateless' }, {})
+    world.edit({ upgradeMode: 'last-state', program: { ...program, args: { rows: 2 } } })
+    steps(world, () => world.status!.start === 4)
+    expect(condition(world, 'Stalled')).toMatchObject({ status: 'False' })
+    freed(world, 4)
+    expect(begins(world)).toEqual([{ start: 4, from: path }])
+  })
+
+  it('is gone on from behind a stateless start that did not begin either', () => {
+    const { world, path } = stuck()
+    world.edit({ upgradeMode: 'stateless', program: { ...program, args: { rows: 2 } } })
+    steps(world, () => world.status!.start === 4 && world.status!.transition!.step === 'stabilising')
+    expect(world.status!.begin).toMatchObject({ empty: true })
+    world.edit({ upgradeMode: 'last-state', program: { ...program, args: { rows: 3 } } })
+    steps(world, () => world.status!.start === 5)
+    freed(world, 5)
+    expect(begins(world)).toEqual([{ start: 5, from: path }])
+  })
+
+  it('gives way to what restoreNonce asks for', () => {
+    const { world } = stuck()
+    world.edit({ restoreFrom: 's3://other/savepoint-9', restoreNonce: 2, program })
+    steps(world, () => world.status!.start === 4)
+    freed(world, 4)
+    expect(begins(world)).toEqual([{ start: 4, from: 's3://other/savepoint-9' }])
+  })
+
+  it('that has begun meanwhile, seen by nobody, is gone on from', () => {
+    const { world, path } = stuck()
+    world.coordinatorIsSilent = true
+    world.coordinatorHasNoNode = false
+    stay(world, 12)
+    const newest = world.head!.completed.at(-1)!
+    expect(newest).toMatchObject({ start: 3 })
+    world.edit({ program: { ...program, args: { rows: 2 } } })
+    steps(world, () => world.status!.start === 4)
+    world.coordinatorIsSilent = false
+    reaches(world, 'RUNNING', 4)
+    const [first, second] = begins(world)
+    expect(first).toEqual({ start: 3, from: path })
+    expect(second!.from).not.toBe(path)
   })
 })

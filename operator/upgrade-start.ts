@@ -1,15 +1,17 @@
 // A start: its number is raised in status, its children are made, and it is watched until its first completed checkpoint makes the revision
 // stable; or until the progress deadline, when the revision that was stable comes back.
 
-import type { Decision, Observed, StartBegin, StreamJobStatus, Transition } from './contract.ts'
+import type { Decision, Observed, RecordedRestorePoint, StartBegin, StreamJobStatus, Transition } from './contract.ts'
 import { childrenOf, repairOf, sizedByNeed } from './decide-children.ts'
-import { desiredOf } from './decide-desired.ts'
+import { desiredOf, isBlocked } from './decide-desired.ts'
 import {
+  isHeadRefused,
   outageOf,
   ownCoordinator,
   ownRevision,
   podsOf,
   revisionNamed,
+  rollbackFields,
   troubleOf,
   validSpec,
   startsOfChildren,
@@ -17,7 +19,8 @@ import {
 } from './decide-facts.ts'
 import { act, normal, record, wait, warning } from './decide-answers.ts'
 import { smallerStart } from './decide-smaller.ts'
-import { beginTransition, endTransition, toStep, without } from './status.ts'
+import { furtherThan } from './progress.ts'
+import { beginTransition, endTransition, only, toStep, without } from './status.ts'
 import { asSentence } from './status-text.ts'
 import { timeMs, timeText } from './status-time.ts'
 import { rolledBackKey } from './revision.ts'
@@ -29,14 +32,16 @@ export function startOf(observed: Observed, status: StreamJobStatus): StreamJobS
   const begin = beginOf(observed, status)
   const { parallelism } = begin
   const started: StreamJobStatus = {
-    ...without(status, 'ended', 'finishedAt', 'failure', 'rollbackPoint', 'rollbackParallelism'),
+    ...without(status, 'ended', 'finishedAt', 'failure', ...rollbackFields),
     start: Math.max(status.start, ...startsOfChildren(observed)) + 1,
     revision: revision.name,
     begin,
     parallelism,
     restarts: 0,
     workers: workersFor({ slotsNeeded: parallelism, slots: revision.spec.worker.slots }),
-    ...(kind !== 'rollback' && status.restorePoint && before(status)),
+    ...(isHeadRefused(status)
+      ? only(status, ...rollbackFields)
+      : kind !== 'rollback' && status.restorePoint && before(status)),
     ...(restoreNonce !== undefined && { answered: { ...status.answered, restore: restoreNonce } }),
   }
   return toStep(observed, started, 'starting')
@@ -81,17 +86,27 @@ function before({
 
 /** Neither place nor `empty`: where HEAD says. */
 function chosenBegin(observed: Observed, status: StreamJobStatus): Partial<StartBegin> {
+  const { transition, begin, rollbackPoint } = status
   const isMissed = hasMissed(observed, status)
-  const { restoreFrom = isMissed ? missedOf(observed, status) : undefined, mode } = status.transition!
+  const { restoreFrom = isMissed ? missedOf(observed, status) : undefined, mode } = transition!
   if (restoreFrom !== undefined) return { from: restoreFrom, asked: true }
-  const isEmpty = isMissed && isUnasked(status.transition!) ? status.begin?.empty === true : mode === 'stateless'
-  return isEmpty ? { empty: true } : {}
+  const isMissedEmpty = isMissed && isUnasked(transition!) && begin?.empty === true
+  if (mode === 'stateless' || isMissedEmpty) return { empty: true }
+  return isHeadRefused(status) ? placeAt(rollbackPoint!) : {}
 }
 
-/** The start before never began, as HEAD shows, which was just read: its image, its code or its room did not come so far. */
+/**
+ * The start before never began: its image, its code or its room did not come so far. HEAD shows it where it was just read; before that its
+ * coordinator may only be silent. One that was rolled back is not made up for.
+ */
 function hasMissed(observed: Observed, status: StreamJobStatus): boolean {
-  const { start, restorePoint } = status
+  const { start, restorePoint, rolledBackStart, transition } = status
+  if (transition!.step !== 'closed' || start === rolledBackStart) return false
   return (restorePoint?.start ?? 0) < start && ownCoordinator(observed, status) === undefined
+}
+
+function placeAt({ path }: RecordedRestorePoint): Partial<StartBegin> {
+  return path === undefined ? { empty: true } : { from: path }
 }
 
 /** By another size, or since it was stopped by somebody: nobody has said how it is to begin. */
@@ -118,7 +133,7 @@ function rollbackBegin({ begin, rollbackPoint, restorePoint }: StreamJobStatus):
   if (rollbackPoint === undefined) return {}
   const beginsElsewhere = begin?.empty === true || begin?.from !== undefined
   if (!beginsElsewhere && restorePoint?.path === rollbackPoint.path) return {}
-  return rollbackPoint.path === undefined ? { empty: true } : { from: rollbackPoint.path }
+  return placeAt(rollbackPoint)
 }
 
 export function decideStarting(observed: Observed, status: StreamJobStatus): Decision {
@@ -180,13 +195,14 @@ export function decideStabilising(observed: Observed, status: StreamJobStatus): 
 }
 
 function stable(observed: Observed, status: StreamJobStatus): StreamJobStatus {
-  const done = without(endTransition(observed, status), 'rollbackPoint', 'rollbackParallelism')
+  const done = without(endTransition(observed, status), ...rollbackFields)
   const transition = status.transition!
-  // What was rolled back stays refused, and so does a size that it was not begun with; a start that was asked for has settled both.
+  // What was rolled back stays refused, and so does a size that it was not begun with; a start that was asked for has settled both. A job that is
+  // resumed by the revision of before is asked for what is refused as it was.
   const isRollback = transition.kind === 'rollback'
-  const rest = isRollback
-    ? done
-    : without(done, 'refusedSize', ...(isUnasked(transition) ? [] : (['blocked'] as const)))
+  const desired = desiredOf(observed)
+  const isSettled = !isUnasked(transition) && desired.kind === 'known' && !isBlocked(desired, status)
+  const rest = isRollback ? done : without(done, 'refusedSize', ...(isSettled ? (['blocked'] as const) : []))
   return { ...rest, stableRevision: status.revision! }
 }
 
@@ -207,9 +223,9 @@ function watched(observed: Observed, status: StreamJobStatus): Decision {
   }
   const progress = progressOf(observed, status)
   const sinceMs = nowMs - timeMs(transition.progressAt)
-  if (progress !== transition.progress && sinceMs >= progressEveryMs)
+  if (progress !== undefined && sinceMs >= progressEveryMs)
     return holdOff({ progress, progressAt: timeText(nowMs), ...(held && { held }) }, 'it makes progress')
-  if (progress !== transition.progress) return wait('it makes progress', 1_000)
+  if (progress !== undefined) return wait('it makes progress', 1_000)
   return overdue(observed, status, 'no checkpoint has completed') ?? wait('it is not stable yet', 1_000)
 }
 
@@ -224,12 +240,13 @@ function overdue(observed: Observed, status: StreamJobStatus, what: string): Dec
   return rolledBack(observed, status, cause === undefined ? what : `${what}: ${cause}`)
 }
 
-/** Compared only: whatever moves is progress. */
-function progressOf(observed: Observed, status: StreamJobStatus): string {
+/** How far it has come, if that is further than before. */
+function progressOf(observed: Observed, status: StreamJobStatus): string | undefined {
   const pods = [...podsOf(observed, 'coordinator'), ...podsOf(observed, 'worker')]
   const scheduled = pods.filter(({ node }) => node !== undefined).length
   const running = pods.filter(({ phase }) => phase === 'Running').length
-  return `${scheduled}/${running}/${ownCoordinator(observed, status)?.progress ?? ''}`.slice(0, 200)
+  const { restarts = 0, progress = [] } = ownCoordinator(observed, status) ?? {}
+  return furtherThan(status.transition!.progress, { restarts, measures: [scheduled, running, ...progress] })
 }
 
 function failed(observed: Observed, status: StreamJobStatus, reason: string): Decision {
@@ -265,6 +282,7 @@ function rolledBack(observed: Observed, status: StreamJobStatus, why: string): D
     from: revision,
     to: stableRevision,
   })
+  const rolledBackStart = status.rollbackPoint !== undefined && { rolledBackStart: status.start }
   const blocked = isCurrent && key !== undefined ? { blocked: { key, reason: 'RolledBack', message } } : {}
-  return record(observed, { ...next, ...blocked }, 'rolled back', [warning('RolledBack', message)])
+  return record(observed, { ...next, ...rolledBackStart, ...blocked }, 'rolled back', [warning('RolledBack', message)])
 }

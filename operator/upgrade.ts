@@ -2,7 +2,7 @@
 // known blocks; no stateful mode ever becomes stateless by itself.
 
 import type { CloseMode, CoordinatorFact, Observed, StreamJobStatus } from './contract.ts'
-import { ownCoordinator, validSpec } from './decide-facts.ts'
+import { isHeadRefused, ownCoordinator, validSpec } from './decide-facts.ts'
 import { timeMs } from './status-time.ts'
 
 export interface ToClose {
@@ -112,12 +112,12 @@ export function closeChoice(observed: Observed, status: StreamJobStatus): CloseC
 }
 
 /** HEAD was closed by a pod, and shows that a job which was stable has no snapshot: it took none. */
-export function lostState(
-  observed: Observed,
-  { transition, restorePoint, stableRevision, begin }: StreamJobStatus,
-): boolean {
+export function lostState(observed: Observed, status: StreamJobStatus): boolean {
+  const { transition, restorePoint, stableRevision, begin } = status
   const { mode, from, to, restoreFrom } = transition!
   if (mode === 'stateless' || to === undefined || restoreFrom !== undefined) return false
+  // Nor is it HEAD's: a start that was rolled back left that, and what is gone back to is known.
+  if (isHeadRefused(status)) return false
   if (observed.spec.fits && observed.spec.spec.upgradeMode === 'stateless') return false
   return (
     restorePoint?.kind === 'empty' &&

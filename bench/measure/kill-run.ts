@@ -39,6 +39,7 @@ export async function recoverFromKill({ keys, parallelism, rounds }: KillRequest
     fileURLToPath(new URL('../../runtime/cli/main.ts', import.meta.url)),
     'run',
     fileURLToPath(new URL('../jobs/keyed.ts', import.meta.url)),
+    '--skip-types',
     '--no-freeze',
     `--folder=${folder}`,
     `--args=${JSON.stringify({ keys, value: 'object', beacon: beaconFile })}`,

@@ -5,6 +5,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import type { Figure } from '../figure.ts'
 
 const run = promisify(execFile)
 const deadlineMs = 600_000
@@ -24,8 +25,17 @@ export interface PeerAnswer {
 
 export type Peer = (request: Readonly<Record<string, string | number | boolean>>) => Promise<PeerAnswer>
 
-/** undefined without $MILLRACE_PEERS; throws when nothing is there. */
-export function findPeer(peers: string | undefined): Peer | undefined {
+/** undefined without $MILLRACE_PEERS, which is said; throws when nothing is there. */
+export function peerOrWord(
+  peers: string | undefined,
+  say: (text: string) => void = (text) => console.error(text),
+): Peer | undefined {
+  const peer = findPeer(peers)
+  if (peer === undefined) say('MILLRACE_PEERS is not set: no peer is measured, and no ratio printed.')
+  return peer
+}
+
+function findPeer(peers: string | undefined): Peer | undefined {
   if (peers === undefined) return undefined
   const script = join(peers, 'flink', 'run1.sh')
   if (!existsSync(script)) throw new Error(`MILLRACE_PEERS is ${peers}, but there is no ${script}.`)
@@ -44,7 +54,12 @@ export function findPeer(peers: string | undefined): Peer | undefined {
   }
 }
 
-/** A ratio above 1 is good, whatever the unit. */
-export function ratioOf(value: number, peerValue: number, better: 'higher' | 'lower'): number {
-  return better === 'higher' ? value / peerValue : peerValue / value
+/** What a figure says of the peer's; nothing if there is none. A ratio above 1 is good, whatever the unit. */
+export function comparedWith(
+  value: number,
+  peerValue: number | undefined,
+  { name = 'Flink', better }: { readonly name?: string | undefined; readonly better: 'higher' | 'lower' },
+): Pick<Figure, 'peer' | 'peerValue' | 'ratio'> {
+  if (peerValue === undefined) return {}
+  return { peer: name, peerValue, ratio: better === 'higher' ? value / peerValue : peerValue / value }
 }

@@ -27,10 +27,12 @@ export interface ImageOptions {
   readonly names?: readonly string[]
   /** With /opt/examples and the data of flights, as the Dockerfile's target of that name. */
   readonly examples?: boolean
+  /** Another build: the text in a file below dist/ becomes another. Rejects where it is not there. */
+  readonly edit?: { readonly file: string; readonly from: string; readonly to: string }
 }
 
 /** Builds and packs; resolves with the archive's path. */
-export async function millraceImage({ names: given, examples = false }: ImageOptions = {}): Promise<string> {
+export async function millraceImage({ names: given, examples = false, edit }: ImageOptions = {}): Promise<string> {
   const names = given ?? (await usualNames())
   return step('image of runtime and operator', async () => {
     const folder = join(cacheFolder(), 'images')
@@ -40,10 +42,11 @@ export async function millraceImage({ names: given, examples = false }: ImageOpt
       const own = join(work, 'own')
       await addOwn(own)
       if (examples) await addExamples(own)
+      if (edit !== undefined) await edited(join(own, home, 'dist', edit.file), edit)
       const archive = join(
         folder,
         `${createHash('sha256')
-          .update(names.join() + String(examples))
+          .update(names.join() + String(examples) + JSON.stringify(edit))
           .digest('hex')
           .slice(0, 8)}-millrace.tar`,
       )
@@ -139,6 +142,12 @@ async function addOwn(root: string): Promise<void> {
   })
   for (const file of ['package.json', 'LICENSE']) await copyFile(join(repository, file), join(to, file))
   await chmod(join(to, 'dist/runtime/cli/bin/main.js'), 0o755)
+}
+
+async function edited(file: string, { from, to }: { readonly from: string; readonly to: string }): Promise<void> {
+  const text = await readFile(file, 'utf8')
+  if (!text.includes(from)) throw new Error(`${file} has no ${from}`)
+  await writeFile(file, text.replace(from, to))
 }
 
 async function addExamples(root: string): Promise<void> {

@@ -4,6 +4,7 @@
 import { within } from '../base/deadline.ts'
 import type { Environment } from '../base/environment.ts'
 import type { JobId } from '../base/ids.ts'
+import type { RestoreRequest } from '../coordinator/coordinator-contract.ts'
 import { coordinatorError } from '../coordinator/errors.ts'
 import { readUnlessLost } from '../coordinator/lost-head.ts'
 import { readDeadlineMs } from '../coordinator/restore.ts'
@@ -28,11 +29,20 @@ export interface FoundHead {
 
 /**
  * Throws MR-O17 for another job's HEAD, MR-S16 for a store that holds snapshots and no HEAD, MR-S12 when the store does not answer
- * within a minute, MR-S10 and MR-S11 for a HEAD that cannot be read.
+ * within a minute, MR-S10 and MR-S11 for a HEAD that cannot be read. `goesOn`: whoever asks has seen it before, and where there is none it
+ * throws MR-S19.
  */
-export async function findHead({ job, stores, environment }: AdminWorld): Promise<FoundHead> {
+export async function findHead(
+  { job, stores, environment }: AdminWorld,
+  { goesOn }: Pick<RestoreRequest, 'goesOn'> = {},
+): Promise<FoundHead> {
   const keeper = await HeadKeeper.open(stores.head, environment)
-  const head = await readUnlessLost(keeper, { store: stores.objects, savepoints: stores.savepoints, environment })
+  const head = await readUnlessLost(keeper, {
+    store: stores.objects,
+    savepoints: stores.savepoints,
+    environment,
+    goesOn,
+  })
   if (head !== undefined && job !== undefined && head.job !== job)
     throw coordinatorError('MR-O17', `HEAD is of ${head.job}, this is ${job}.`)
   return { keeper, head }

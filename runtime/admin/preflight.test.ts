@@ -62,7 +62,7 @@ describe('a preflight', () => {
     const restore = { goesOn: true, allowNonRestoredState: false, allowDrained: false }
     const graph = graphWith(subject.external)
     const refused = await asked(subject, request(graph, { restore }))
-    expect({ answer: refused.answer, codes: codesOf(refused) }).toEqual({ answer: 'no', codes: ['MR-S16'] })
+    expect({ answer: refused.answer, codes: codesOf(refused) }).toEqual({ answer: 'no', codes: ['MR-S19'] })
     expect(await asked(subject, request(graph))).toMatchObject({ answer: 'yes', against: undefined })
   })
 

@@ -16,7 +16,6 @@ import type { ObjectKey } from '../storage/contract.ts'
 import { storageError } from '../storage/errors.ts'
 import { restorePointOf } from '../storage/head.ts'
 import type { ManifestRef } from '../storage/head-contract.ts'
-import { lostHead } from '../coordinator/lost-head.ts'
 import { findHead, isClaimed, sourcesOf } from './admin-world.ts'
 import type { AdminWorld } from './admin-world.ts'
 import { isUnanswered } from './unanswered.ts'
@@ -102,9 +101,8 @@ async function check(world: AdminWorld, request: PreflightRequest, graph: JobGra
 /** Against restore points that were dropped while they were read. */
 const triesMax = 10
 
-async function newest(world: AdminWorld, { goesOn }: PreflightRequest['restore']): Promise<ManifestRef | undefined> {
-  const { head } = await findHead(world)
-  if (head === undefined && goesOn === true) throw lostHead()
+async function newest(world: AdminWorld, restore: PreflightRequest['restore']): Promise<ManifestRef | undefined> {
+  const { head } = await findHead(world, restore)
   const point = head === undefined ? undefined : restorePointOf(head)
   return point?.kind === 'manifest' ? point.manifest : undefined
 }

@@ -19,19 +19,19 @@ import { within } from '../base/deadline.ts'
 import { MillraceError } from '../base/errors.ts'
 import type { CheckpointId } from '../base/ids.ts'
 import { committablesOf } from '../checkpoint/assignment.ts'
-import { decodeManifest, objectsOf } from '../checkpoint/manifest.ts'
+import { objectsOf } from '../checkpoint/manifest.ts'
 import type { Manifest } from '../checkpoint/manifest.ts'
 import type { Committer } from '../connectors/contract.ts'
-import { cleanupDeadlineMs, namedBy, timeFor, withinCleanup } from '../coordinator/cleanup.ts'
+import { cleanupDeadlineMs, namedBy, withinCleanup } from '../coordinator/cleanup.ts'
 import { committersOf } from '../coordinator/commits.ts'
+import { discardDropped } from '../coordinator/discard-dropped.ts'
 import { listed } from '../coordinator/lost-head.ts'
 import { readDeadlineMs, readManifest } from '../coordinator/restore.ts'
 import type { ManifestPlace } from '../coordinator/restore.ts'
 import type { JobGraph } from '../job/contract.ts'
 import type { FileSystem, ObjectKey } from '../storage/contract.ts'
 import { storageError } from '../storage/errors.ts'
-import { discardFiles } from '../storage/garbage.ts'
-import { discarded, restorePointOf } from '../storage/head.ts'
+import { restorePointOf } from '../storage/head.ts'
 import type { Head } from '../storage/head-contract.ts'
 import type { HeadKeeper } from '../storage/head-keeper.ts'
 import {
@@ -309,16 +309,8 @@ async function discard(
   { keeper, head, named }: Pick<Collecting, 'keeper' | 'head' | 'named'>,
 ): Promise<void> {
   if (head.discarding.length === 0) return
-  const deleting = discardFiles({
-    head,
-    store: stores.objects,
-    objectsOf: (bytes) => [...objectsOf(decodeManifest(bytes, 'a dropped checkpoint'))],
-    stillUsed: named.objects,
-    mayGoOn: timeFor(environment.clock, cleanupDeadlineMs),
-    environment,
-  })
-  const gone = await withinCleanup(environment.clock, deleting)
-  if (gone.length > 0) await keeper.amend((newest) => discarded(newest, gone))
+  const dropped = { head, keeper, store: stores.objects, environment, stillUsed: named.objects }
+  const gone = await discardDropped({ ...dropped, of: 'a dropped checkpoint' })
   const left = head.discarding.filter(({ id }) => !gone.includes(id))
   if (left.length > 0) throw adminError('MR-A08', `Left: ${left.map(({ path }) => path).join(', ')}.`)
 }

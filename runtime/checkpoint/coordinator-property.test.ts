@@ -24,6 +24,7 @@ const settings = {
   intervalMs: 1000,
   timeoutMs: 3000,
   minPauseMs: 500,
+  firstAtOnce: true,
   savepointTimeoutMs: 5000,
   tolerableFailures: 3,
 } as const

@@ -3,6 +3,7 @@
 //
 //   job source:2 => count:2 -> sink:2!      `=>` every subtask feeds every one, `->` subtask i feeds i, `!` a two-phase sink
 //   settings interval=1000 pause=0 …        milliseconds
+//   settings first=at-once …                the start has completed none
 //   1200 ack 1 source/0 count/1             `all`: everybody whose acknowledgement is missing
 //   1200 ack 1 source/0 by 1.1              by a given attempt; else the present one
 //   1200 refuse r1: no room                 from now on r1 cannot be carried out; `allow r1`: it can
@@ -42,6 +43,7 @@ class Play {
   readonly #vertices = new Map<string, { parallelism: number; producers: Map<VertexId, boolean> }>()
   #settings: CheckpointSettings = {
     intervalMs: 1000,
+    firstAtOnce: false,
     timeoutMs: 10_000,
     minPauseMs: 0,
     savepointTimeoutMs: 60_000,
@@ -93,6 +95,7 @@ class Play {
     this.#settings = {
       intervalMs: given['interval'] === 'off' ? undefined : number('interval', 1000),
       timeoutMs: number('timeout', timeoutMs),
+      firstAtOnce: given['first'] === 'at-once',
       minPauseMs: number('pause', minPauseMs),
       savepointTimeoutMs: number('savepointTimeout', savepointTimeoutMs),
       tolerableFailures: number('tolerable', tolerableFailures),

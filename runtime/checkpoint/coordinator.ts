@@ -69,6 +69,9 @@ const countsAsFailure: Readonly<Record<AbortReason, boolean>> = {
   'subtask lost': false,
 }
 
+/** Until the first of a start has completed it is tried again after so long, however long the interval is. */
+const firstRetryMs = 10_000
+
 /** A message repeats within seconds: nobody repeats an acknowledgement that is a hundred snapshots old. */
 const completedIdsMax = 100
 
@@ -100,6 +103,8 @@ class Machine implements CheckpointCoordinator {
   readonly #completedIds = new Set<CheckpointId>()
   #lastEndMs: number | undefined
   #periodicDueMs: number | undefined
+  /** The first periodic one of this start is still to complete. */
+  #firstIsDue: boolean
   #finalFailures = 0
   #wakeAtMs: number | undefined
 
@@ -119,6 +124,7 @@ class Machine implements CheckpointCoordinator {
     this.#requests = new RequestQueue(refuse)
     this.#subtasks = new SubtaskTable(topology)
     this.#settings = settings
+    this.#firstIsDue = settings.firstAtOnce
     this.#ids = ids
     this.#planted = planted
   }
@@ -213,7 +219,7 @@ class Machine implements CheckpointCoordinator {
     this.#allRunning = true
     this.#finalFailures = 0
     const { intervalMs } = this.#settings
-    this.#periodicDueMs = intervalMs === undefined ? undefined : nowMs + intervalMs
+    this.#periodicDueMs = intervalMs === undefined ? undefined : nowMs + (this.#firstIsDue ? 0 : intervalMs)
   }
 
   #onLost(tasks: readonly TaskId[], nowMs: number): void {
@@ -338,6 +344,7 @@ class Machine implements CheckpointCoordinator {
       this.#actions.push({ type: 'notifyComplete', id: pending.id })
     if (pending.kind === 'checkpoint') {
       this.#lastCompleted = pending.id
+      this.#firstIsDue = false
       this.#counters.consecutiveFailures = 0
       this.#finalFailures = 0
       if (!this.#commitsBeforeSwap(pending)) this.#actions.push({ type: 'notifyComplete', id: pending.id })
@@ -363,6 +370,8 @@ class Machine implements CheckpointCoordinator {
     let hasFailed = false
     if (pending.kind === 'checkpoint') {
       this.#finalFailures++
+      if (this.#firstIsDue && this.#periodicDueMs !== undefined)
+        this.#periodicDueMs = Math.min(this.#periodicDueMs, nowMs + firstRetryMs)
       hasFailed = countsAsFailure[reason] && this.#isTooMuch(pending.id, `${reason}: ${detail}`)
     }
     // A job that has failed restarts by its strategy, if at all: with what has halted.

@@ -8,6 +8,8 @@ import type { SubtaskSnapshot } from './contract.ts'
 export interface CheckpointSettings {
   /** undefined: no periodic checkpoints. */
   readonly intervalMs: number | undefined
+  /** The start has completed none yet: its first does not wait for the interval, since an upgrade is stable only with it (kubernetes.md 9). */
+  readonly firstAtOnce: boolean
   readonly timeoutMs: number
   /** From the end (completed or failed) of the previous snapshot of any kind to the next trigger. */
   readonly minPauseMs: number

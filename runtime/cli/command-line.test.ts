@@ -32,6 +32,7 @@ describe('the command line', () => {
       configMaps: [],
       folder: undefined,
       freeze: true,
+      skipTypes: false,
       name: undefined,
     })
     expect(parse('validate jobs/orders.ts')).toEqual({
@@ -48,7 +49,7 @@ describe('the command line', () => {
   it('takes every option', () => {
     const line =
       'run a.ts --args {"x":[1]} --arg y=2=3 --arg z= --parallelism 4 --slots 5 --checkpoint-interval 500 --from there/savepoint-3 ' +
-      '--allow-non-restored-state --allow-drained --assume-committed --folder there --no-freeze --name b'
+      '--allow-non-restored-state --allow-drained --assume-committed --folder there --no-freeze --skip-types --name b'
     expect(parse(line)).toEqual({
       kind: 'run',
       jobFile: 'a.ts',
@@ -67,6 +68,7 @@ describe('the command line', () => {
       configMaps: [],
       folder: 'there',
       freeze: false,
+      skipTypes: true,
       name: 'b',
     })
     expect(parse('validate job.yaml --arg a=1 --args {} --parallelism 3 --json --config-map code=src')).toMatchObject({

@@ -69,7 +69,10 @@ export async function runCoordinator(command: CoordinatorCommand, edge: ProcessE
   const { jsonLog } = await import('../distributed/platform/json-log.ts')
   const { supervise, endWithSupervisor, tellOwned } = await import('../supervisor/platform/supervise.ts')
   const files = new NodeFiles()
-  const config = await loadProcessConfig(resolve(edge.folder, command.config), files)
+  const unknown: string[] = []
+  const config = await loadProcessConfig(resolve(edge.folder, command.config), files, (message) =>
+    unknown.push(message),
+  )
   const fields = { process: command.supervised ? 'supervisor' : 'coordinator', pid: edge.pid }
   const log = jsonLog({ level: config.logLevel ?? 'info', fields, write: edge.writeLog })
   if (command.supervised)
@@ -79,6 +82,7 @@ export async function runCoordinator(command: CoordinatorCommand, edge: ProcessE
       environment: realEnvironment({ log }),
       onSignal: forwarded(edge.onSignal),
     })
+  for (const message of unknown) log('warn', message)
   // Nobody waits for its answer, and an exit would wait for a thread that nothing interrupts.
   endWithSupervisor(() => edge.kill())
   const environment = realEnvironment({ log, failpoints: plannedFailpoints(edge.failpoints, edge.kill) })

@@ -75,7 +75,8 @@ export const commandErrors = {
     meaning: 'The types of the job do not fit.',
     who: 'user',
     retry: false,
-    remedy: 'Mend each: Node runs the file without looking at them, and meets what is wrong at some record.',
+    remedy:
+      'Mend each: Node runs the file without looking at them, and meets what is wrong at some record. `millrace run --skip-types` leaves the check out.',
   },
   'MR-L30': {
     meaning: 'There is no such job here.',

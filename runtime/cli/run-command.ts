@@ -7,7 +7,6 @@ import { placeTasks } from '../coordinator/placement.ts'
 import { argsOf, buildGraph } from '../job/build-graph.ts'
 import type { JobGraph } from '../job/contract.ts'
 import type { Job } from '../job/define-job.ts'
-import { loadJob } from '../local/job-module.ts'
 import type { FailpointPlan } from '../local/failpoint-plan.ts'
 import { headKeeperOf } from '../local/local-jobs.ts'
 import { LocalRest } from '../local/local-rest.ts'
@@ -19,6 +18,7 @@ import { prepareLocalJob } from '../local/run-job.ts'
 import type { LocalJob, LocalRestore } from '../local/run-job.ts'
 import type { Head } from '../storage/head-contract.ts'
 import { restorePointOf } from '../storage/head.ts'
+import { loadCheckedJob } from './checked-job.ts'
 import { commandError } from './errors.ts'
 import { exitCodes } from './exit-codes.ts'
 import { jobArguments } from './job-arguments.ts'
@@ -59,7 +59,7 @@ export async function runJob(command: RunCommand, edge: RunEdge): Promise<number
   const restore = restoreOf(command, { manifest, folder: edge.folder() })
   if (command.folder !== undefined) moveTo(command.folder, edge)
   const jobFile = module.kind === 'file' ? module.path : await writeForJob(module, { name, folder: edge.folder() })
-  const job = await loadJob(jobFile)
+  const job = await loadCheckedJob(jobFile, { skipTypes: command.skipTypes, say: (text) => terminal.say(text) })
   const args = jobArguments(job.args, input.args, command.namedArgs)
   const parallelismDefault = parallelismUsually(edge.processors)
   if (command.slots !== undefined) {

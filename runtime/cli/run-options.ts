@@ -25,6 +25,7 @@ export interface RunCommand {
   readonly configMaps: readonly (readonly [name: string, path: string])[]
   readonly folder: string | undefined
   readonly freeze: boolean
+  readonly skipTypes: boolean
   readonly name: string | undefined
 }
 
@@ -32,6 +33,7 @@ const help = `millrace run <job file | manifest> [options]   run a job on this m
 
 A job file is TypeScript or JavaScript that exports a job. A manifest is YAML with one StreamJob: it names the job file,
 its arguments and its settings; what is given here wins over it, and what it has for a cluster alone is said and not used.
+Types of a TypeScript job are checked first, as millrace validate does; without a compiler that is said, and the job runs.
 
   --args JSON                 the job's arguments, as an object
   --arg name=value            one argument; may be given again; wins over --args
@@ -49,6 +51,7 @@ its arguments and its settings; what is given here wins over it, and what it has
                               for job.ts, main.ts and index.ts
   --config-map NAME=PATH      the file or folder that a manifest's program.module.configMap NAME stands for
   --folder DIR                work as if started in DIR: the job's relative paths, and .millrace with its checkpoints
+  --skip-types                do not check the types of a TypeScript job first
   --no-freeze                 do not freeze records: faster, but a job that changes a record in place goes unnoticed
 
 The same command again goes on with a job that was interrupted, however it was. After a job has finished or failed
@@ -73,6 +76,7 @@ const options = {
   'config-map': { type: 'string', multiple: true },
   folder: { type: 'string' },
   name: { type: 'string' },
+  'skip-types': { type: 'boolean' },
   'no-freeze': { type: 'boolean' },
 } as const
 
@@ -105,6 +109,7 @@ export const runSyntax: CommandSyntax<RunCommand> = {
       configMaps,
       folder: notEmpty('folder', values.folder),
       freeze: values['no-freeze'] !== true,
+      skipTypes: values['skip-types'] === true,
       name: checkedJobName(values.name),
     }
   },

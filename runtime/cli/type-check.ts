@@ -7,6 +7,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { MillraceError } from '../base/errors.ts'
+import { commandError } from './errors.ts'
 
 export type TypeCheck =
   | { readonly kind: 'right'; readonly compiler: string }
@@ -27,7 +29,12 @@ export async function checkTypes(jobFile: string, beside: string = ownFolder): P
   if (compiler === undefined)
     return { kind: 'unknown', why: 'no TypeScript compiler was found; install typescript beside the job file' }
   const name = `TypeScript ${versionOf(compiler)}`
-  const scratch = await mkdtemp(join(tmpdir(), 'millrace-types-'))
+  let scratch: string
+  try {
+    scratch = await mkdtemp(join(tmpdir(), 'millrace-types-'))
+  } catch (error) {
+    return { kind: 'unknown', why: `there is no place for temporaries (${String(error)})` }
+  }
   try {
     const project = join(scratch, 'tsconfig.json')
     await writeFile(project, JSON.stringify(configFor(jobFile)))
@@ -35,6 +42,11 @@ export async function checkTypes(jobFile: string, beside: string = ownFolder): P
   } finally {
     await rm(scratch, { recursive: true, force: true })
   }
+}
+
+/** MR-L21; undefined: they are not wrong, as far as is known. */
+export function typesError(types: TypeCheck): MillraceError | undefined {
+  return types.kind === 'wrong' ? commandError('MR-L21', types.errors.join('\n')) : undefined
 }
 
 const extension = import.meta.url.endsWith('.ts') ? '.ts' : '.d.ts'

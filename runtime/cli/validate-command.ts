@@ -8,7 +8,6 @@ import { MillraceError } from '../base/errors.ts'
 import type { ErrorCode } from '../base/errors.ts'
 import { buildGraph } from '../job/build-graph.ts'
 import { loadJob } from '../local/job-module.ts'
-import { commandError } from './errors.ts'
 import { graphReport, graphText } from './graph-report.ts'
 import type { GraphReport } from './graph-report.ts'
 import { jobArguments } from './job-arguments.ts'
@@ -16,7 +15,7 @@ import { jobInput, parallelismUsually } from './job-input.ts'
 import type { JobInput } from './job-input.ts'
 import { writeFiles } from './job-module-files.ts'
 import type { Terminal } from './terminal.ts'
-import { checkTypes } from './type-check.ts'
+import { checkTypes, typesError } from './type-check.ts'
 import type { TypeCheck } from './type-check.ts'
 import type { ValidateCommand } from './validate-options.ts'
 
@@ -99,10 +98,8 @@ interface Validating {
 async function validate(jobFile: string, { command, edge, input, found }: Validating): Promise<void> {
   found.jobFile = input.module.kind === 'file' ? jobFile : input.module.key
   found.types = await checkTypes(jobFile)
-  if (found.types.kind === 'wrong') {
-    const { code, message } = commandError('MR-L21', found.types.errors.join('\n'))
-    found.errors.push({ code, message })
-  }
+  const wrong = typesError(found.types)
+  if (wrong !== undefined) found.errors.push({ code: wrong.code, message: wrong.message })
   const { name, parallelism, maxParallelism, settings } = input
   const job = await loadJob(jobFile)
   const args = jobArguments(job.args, input.args, command.namedArgs)

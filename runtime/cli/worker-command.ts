@@ -77,12 +77,16 @@ export async function runWorker(command: WorkerCommand, edge: ProcessEdge): Prom
   const { jsonLog } = await import('../distributed/platform/json-log.ts')
   const { supervise, endWithSupervisor } = await import('../supervisor/platform/supervise.ts')
   const files = new NodeFiles()
-  const config = await loadProcessConfig(resolve(edge.folder, command.config), files)
+  const unknown: string[] = []
+  const config = await loadProcessConfig(resolve(edge.folder, command.config), files, (message) =>
+    unknown.push(message),
+  )
   const name = command.name ?? edge.hostName
   const fields = { process: command.supervised ? 'supervisor' : 'worker', worker: name, pid: edge.pid }
   const log = jsonLog({ level: config.logLevel ?? 'info', fields, write: edge.writeLog })
   const environment = realEnvironment({ log })
   if (command.supervised) return supervise({ command: edge.self, environment, onSignal: forwarded(edge.onSignal) })
+  for (const message of unknown) log('warn', message)
   // Nobody waits for its answer, and an exit would wait for a thread that nothing interrupts.
   endWithSupervisor(() => edge.kill())
   const { startWorker } = await import('../distributed/worker-process.ts')

@@ -83,6 +83,7 @@ export type PollStatus = 'more' | 'nothing' | 'end'
 
 /** Sync; owns splits with their positions. */
 export interface SourceReader<T, Split> {
+  /** Before any poll, once all subtasks of the job have restored. Splits may have been added before, and "no more" said. */
   start(): void
   addSplits(splits: readonly Split[]): void
   noMoreSplits(): void

@@ -104,3 +104,12 @@ function readFailure(path: string, error: unknown): Error {
   if (code === 'EISDIR') return connectorError('MR-N01', `${path} is a folder; give the paths of its files.`, error)
   return connectorError('MR-N02', `${path}: ${messageOf(error)}.`, error)
 }
+
+/** Throws MR-N06 for an address: it would be read or written as a path below the working folder. `what`: csv files, path. */
+export function refuseAddress(what: string, path: string): void {
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(path)) return
+  throw connectorError(
+    'MR-N06',
+    `${what}: ${path} is an address; files are read and written by their paths. On a cluster mount a volume that all pods share.`,
+  )
+}

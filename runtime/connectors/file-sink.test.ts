@@ -206,6 +206,8 @@ describe('file sink', () => {
   it('refuses options and values that cannot work', async () => {
     expect(() => csvFileSink({ folder: 'out', columns: [] })).toThrow('MR-N06')
     expect(() => jsonLineFileSink({ folder: '' })).toThrow('MR-N06')
+    // It wrote below ./s3:/ and said that all was well.
+    expect(() => jsonLineFileSink({ folder: 's3://out/orders' })).toThrow(/MR-N06.*s3:\/\/out\/orders is an address/)
     const { writer } = await open(new MemoryFiles(), jsonLineFileSink<unknown>({ folder: 'out' }))
     expect(() => writer.write(undefined, 0)).toThrow('MR-N19')
   })

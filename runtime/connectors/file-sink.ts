@@ -8,6 +8,7 @@ import { transactionName } from '../storage/paths.ts'
 import type { PreparedTransaction, Sink, SinkContext, SinkWriter } from './contract.ts'
 import { connectorError, messageOf } from './errors.ts'
 import { FileCommitter } from './file-committer.ts'
+import { refuseAddress } from './file-format.ts'
 import { finalFileName, pendingFile, pendingFolder, PENDING_FORMAT, type PendingFile } from './file-sink-names.ts'
 
 /** How records become text. */
@@ -30,6 +31,7 @@ const UNWRITTEN_BYTES_MAX = 256 * 1024 * 1024
 
 export function fileSink<T>(folder: string, format: TextFormat<T>): Sink<T> {
   if (folder === '') throw connectorError('MR-N06', `${format.name} file sink: folder is empty.`)
+  refuseAddress(`${format.name} file sink, folder`, folder)
   return {
     name: `${format.name} file sink`,
     createWriter: (context) => new FileSinkWriter(context, folder, format),

@@ -203,6 +203,7 @@ describe('file source', () => {
   it('refuses options that cannot work when the job is built', () => {
     expect(() => jsonLineFiles({ schema })).toThrow('MR-N06')
     expect(() => jsonLineFiles({ paths: ['a', 'a'], schema })).toThrow('MR-N06')
+    expect(() => jsonLineFiles({ path: 's3://in/orders.jsonl', schema })).toThrow(/MR-N06.*is an address/)
     expect(() => csvFiles({ path: 'a', schema, delimiter: ';;' })).toThrow('MR-N06')
     expect(() => csvFiles({ path: 'a', schema: z.string() })).toThrow('MR-N06')
   })

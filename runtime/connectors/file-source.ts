@@ -5,7 +5,7 @@ import { typeInfoOf } from '../record/type-info.ts'
 import type { Source } from './contract.ts'
 import { connectorError } from './errors.ts'
 import { FileEnumerator, fileEnumeratorCodec, splitIdOf, type FileEnumeratorState } from './file-enumerator.ts'
-import { fileSplitCodec, type FileFormat, type FileSplit } from './file-format.ts'
+import { fileSplitCodec, refuseAddress, type FileFormat, type FileSplit } from './file-format.ts'
 import { FileReader, type MalformedPolicy } from './file-reader.ts'
 
 export interface FileSourceOptions<T> {
@@ -25,6 +25,7 @@ export type FileSource<T> = Source<T, FileSplit, FileEnumeratorState>
 export function fileSource<T>(options: FileSourceOptions<T>, format: FileFormat<T>): FileSource<T> {
   const paths = [...(options.path === undefined ? [] : [options.path]), ...(options.paths ?? [])]
   if (paths.length === 0) throw connectorError('MR-N06', `${format.name} files: give path or paths.`)
+  for (const path of paths) refuseAddress(`${format.name} files, path`, path)
   const twice = paths.find((path, index) => paths.indexOf(path) !== index)
   if (twice !== undefined) throw connectorError('MR-N06', `${format.name} files: ${twice} is given twice.`)
   return {

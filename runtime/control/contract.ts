@@ -7,7 +7,7 @@ import type { ChannelPeer } from '../network/contract.ts'
 import type { Halt, SnapshotKind } from '../record/element.ts'
 
 /** Version of this vocabulary; a peer with another is refused. */
-export const CONTROL_VERSION = 1
+export const CONTROL_VERSION = 2
 
 /** A subtask's share of a restore point. */
 export interface RestoredSubtask {
@@ -44,7 +44,7 @@ export interface TaskDeployment {
 export interface SurvivingTask {
   readonly task: TaskId
   readonly attempt: Attempt
-  /** restoring: it cannot be adopted. halted: it stands behind a stop barrier. */
+  /** restoring: it cannot be adopted. running: also one that waits for `begin`. halted: it stands behind a stop barrier. */
   readonly status: 'restoring' | 'running' | 'halted' | 'finished'
   /** The neighbours' attempts that it is connected to. */
   readonly outputs: readonly ChannelPeer[]
@@ -73,6 +73,11 @@ export type ToSlot =
    * `newestKnown` that is not completed is aborted (rule 25).
    */
   | { readonly type: 'adopt'; readonly newestKnown: CheckpointId }
+  /**
+   * All subtasks of the job have restored what is theirs: these begin, if they have not. Said to every slot each time that all run, and so by
+   * a coordinator that adopts what an earlier one had no time to tell; before any trigger.
+   */
+  | { readonly type: 'begin' }
   | {
       readonly type: 'trigger'
       readonly id: CheckpointId
@@ -103,6 +108,7 @@ export type FromSlot =
       readonly graphHash: string
       readonly tasks: readonly SurvivingTask[]
     }
+  /** It has restored, is open, and waits for `begin`. */
   | { readonly type: 'running'; readonly task: TaskId; readonly attempt: Attempt }
   | {
       readonly type: 'acknowledged'

@@ -116,11 +116,15 @@ describe('beginning (rules 2 and 28)', () => {
     expect(await store.read()).toBeUndefined()
   })
 
-  it('refuses to begin where there is no HEAD of a job that goes on', async () => {
+  it('refuses to begin where there is no HEAD of a job that goes on, and says what helps at an empty place too', async () => {
     const { keeper, store, objects, environment } = await storeWith()
     const options = { store: objects, environment, graph, job: jobId('a'), start: start(2) }
     const restore = { goesOn: true, allowNonRestoredState: false, allowDrained: false }
-    await expect(beginJob({ ...options, keeper: await keeper(), restore })).rejects.toThrow(/^MR-S16 .*seen its HEAD/)
+    const begin = async () => beginJob({ ...options, keeper: await keeper(), restore })
+    const lost = { code: 'MR-S19', message: expect.stringMatching(/restoreFrom.*upgradeMode stateless/) }
+    await expect(begin()).rejects.toMatchObject(lost)
+    await objects.create(manifestKey(checkpointId(5), 'checkpoint'), new Uint8Array(1))
+    await expect(begin()).rejects.toMatchObject(lost)
     expect(await store.read()).toBeUndefined()
   })
 

@@ -29,12 +29,12 @@ export interface BeginOptions extends CheckSources, Pick<JobCoordinatorOptions, 
 }
 
 /**
- * Throws MR-S16 for a store without HEAD that holds snapshots, or of a job that goes on. For a restore point that was asked for: MR-S15 while HEAD has unconfirmed
+ * Throws MR-S16 for a store without HEAD that holds snapshots, MR-S19 for one of a job that goes on. For a restore point that was asked for: MR-S15 while HEAD has unconfirmed
  * commits, MR-S18, and what restore-check.ts says. HEAD is unchanged then.
  */
 export async function beginJob(options: BeginOptions): Promise<BeginOutcome> {
   const { keeper, graph, job, start, restore } = options
-  const found = await readUnlessLost(keeper, options)
+  const found = await readUnlessLost(keeper, { ...options, goesOn: options.restore?.goesOn })
   const from = restore?.from
   // Only if a start begins there: one that goes on may have outlived the savepoint that it began from.
   const checked =

@@ -347,6 +347,25 @@ describe('a snapshot whose final states are copied', () => {
     expect(ends.size).toBe(2)
   })
 
+  it('fails or is aborted, never both, in whatever turn after a copy has failed subtasks are lost', async () => {
+    const ends = new Set<string>()
+    for (let turns = 0; turns < 30; turns++) {
+      const { story, read, checkpointing, answers } = await copying()
+      read.reject(new Error('the state is gone'))
+      for (let turn = 0; turn < turns; turn++) await Promise.resolve()
+      const failure = 'event manifestFailed (Error: the state is gone)'
+      const hasFailed = story.includes(failure)
+      answers.set('subtasksLost', () => (hasFailed ? [] : [lost]))
+      checkpointing.handle({ type: 'subtasksLost', tasks: [source] })
+      await checkpointing.quiet()
+      await settlePromises()
+      const said = [failure, 'aborted 4'].filter((what) => story.includes(what))
+      expect(said, `after ${turns} turns`).toEqual([hasFailed ? failure : 'aborted 4'])
+      ends.add(said[0]!)
+    }
+    expect(ends.size).toBe(2)
+  })
+
   it('goes no further after close', async () => {
     const { story, read, checkpointing, store } = await copying()
     checkpointing.close()

@@ -226,7 +226,7 @@ export class Checkpointing {
   }
 
   async #writeManifest(collected: CollectedSnapshot): Promise<void> {
-    const { environment, graph, job, start, incarnation, onBroken } = this.#options
+    const { environment, graph, job, start, incarnation } = this.#options
     const { id, kind } = collected
     try {
       environment.failpoints.hit('coordinator.manifest.before')
@@ -261,13 +261,17 @@ export class Checkpointing {
       environment.failpoints.hit('coordinator.manifest.after')
       this.handle({ type: 'manifestWritten', id })
     } catch (error) {
-      // A manifest that contradicts itself would do so the next time as well, and the job go on unprotected.
-      if (error instanceof InvariantError) return onBroken(error)
-      this.handle({ type: 'manifestFailed', id, reason: String(error) })
+      this.#failManifest(id, error)
     }
   }
 
-  /** undefined: the core has given it up meanwhile, or all has ended here. */
+  #failManifest(id: CheckpointId, error: unknown): void {
+    // A manifest that contradicts itself would do so the next time as well, and the job go on unprotected.
+    if (error instanceof InvariantError) return this.#options.onBroken(error)
+    this.handle({ type: 'manifestFailed', id, reason: String(error) })
+  }
+
+  /** undefined: the core has given it up meanwhile or has been told that it failed, or all has ended here. */
   async #contained(collected: CollectedSnapshot): Promise<CollectedSnapshot | undefined> {
     const { id, kind } = collected
     const needed = this.#selfContained.needed(collected)
@@ -284,8 +288,9 @@ export class Checkpointing {
       return contained
     } catch (error) {
       void this.#selfContained.settled().then(() => this.#options.onLateCopies(id, kind))
-      if (signal.aborted) return undefined
-      throw error
+      // In this turn: until the core knows, it may give up what is copied.
+      if (!signal.aborted) this.#failManifest(id, error)
+      return undefined
     } finally {
       if (this.#copying?.id === id) this.#copying = undefined
     }

@@ -15,6 +15,7 @@ import { manualEnvironment } from '../testkit/manual-clock.ts'
 import type { CompletedSnapshot } from './coordinator-contract.ts'
 import { objectsOfCollected } from './checkpointing.ts'
 import { Cleanup, cleanupDeadlineMs, filesDeadlineMs } from './cleanup.ts'
+import { sweepWaitMs } from './sink-sweeps.ts'
 import type { Commits } from './commits.ts'
 import type { Execution } from './execution.ts'
 
@@ -51,7 +52,8 @@ async function subject(options: { readonly firstId?: number; readonly savepoints
   const broken: unknown[] = []
   let quiet: () => Promise<void> = async () => undefined
   const commits = {
-    sweep: async (kept: () => Promise<ReadonlySet<string> | undefined>) => void swept.push(await kept()),
+    sinks: ['sink'],
+    sweep: async (_uid: string, kept: () => Promise<ReadonlySet<string> | undefined>) => void swept.push(await kept()),
   } as unknown as Commits
   const cleanup = new Cleanup({
     store,
@@ -138,7 +140,7 @@ describe('clean-up of a job that began outside of its store', () => {
     await cleanup.sweep()
     expect(swept).toEqual([])
     expect(environment.lines).toContainEqual(
-      expect.objectContaining({ fields: { error: expect.stringMatching(/MR-O18/) } }),
+      expect.objectContaining({ fields: expect.objectContaining({ error: expect.stringMatching(/MR-O18/) }) }),
     )
   })
 })
@@ -250,7 +252,10 @@ describe('clean-up after a completed checkpoint', () => {
     const completed = await complete(7, [data(7, 'y')])
     await clean(completed)
     expect(deletions).toEqual([])
-    expect(environment.lines.map(({ message }) => message)).toEqual([expect.stringContaining('cleaning up failed')])
+    expect(environment.lines.map(({ message }) => message)).toEqual([
+      expect.stringContaining('cleaning up failed'),
+      expect.stringContaining('sweeping transactions failed'),
+    ])
     store.read = read
     await clean(completed)
     expect(await keys()).toEqual(['chk-7/_metadata', data(7, 'y')])
@@ -282,7 +287,7 @@ describe('clean-up after a completed checkpoint', () => {
       expect.stringContaining('MR-S01'),
     ])
     expect(await keys()).toEqual(['chk-8/_metadata', data(8, 'x')])
-    expect(swept).toHaveLength(1)
+    expect(swept).toHaveLength(2)
   })
 
   it('of many files in a slow store does what there is time for, says so in HEAD, leaves time for the sweep, and goes on the next time', async () => {
@@ -334,22 +339,30 @@ describe('clean-up after a completed checkpoint', () => {
     expect(deletions).toEqual([data(5, 'x'), 'chk-5/_metadata'])
   })
 
-  it('goes on with files while a sink does not answer a sweep that was given up, and sweeps again when it has', async () => {
+  it('goes on with files while a sink does not answer a sweep, and sweeps with what HEAD says when it does', async () => {
     const { complete, clean, cleanup, environment, keys, swept, setQuiet } = await subject()
-    let answer!: () => void
-    setQuiet(() => new Promise((resolve) => (answer = resolve)))
-    const first = clean(await complete(5, [data(5, 'x')]))
-    await environment.clock.advanceSettled(cleanupDeadlineMs)
+    const answer = Promise.withResolvers<void>()
+    setQuiet(() => answer.promise)
+    const first = clean(await complete(5, [data(5, 'x')], ['t5']))
+    await environment.clock.advanceSettled(sweepWaitMs)
     await first
     setQuiet(async () => undefined)
-    await clean(await complete(7, [data(7, 'x')]))
+    await clean(await complete(7, [data(7, 'x')], ['t7']))
     expect(await keys()).toEqual(['chk-7/_metadata', data(7, 'x')])
     expect(swept).toEqual([])
-    answer()
+    answer.resolve()
     await environment.clock.advanceSettled(0)
-    expect(swept, 'it is too late for the first').toEqual([undefined])
+    expect(swept, 'as it is now, not as it was').toEqual([new Set(['t7'])])
     await cleanup.sweep()
-    expect(swept).toEqual([undefined, new Set()])
+    expect(swept).toHaveLength(2)
+  })
+
+  it('sweeps also where files cannot be deleted', async () => {
+    const { complete, clean, store, swept } = await subject()
+    await clean(await complete(5, [data(5, 'x')]))
+    store.list = () => Promise.reject(new Error('no permission'))
+    await clean(await complete(7, [data(7, 'x')]))
+    expect(swept).toHaveLength(2)
   })
 
   it.each<[string, Partial<ManifestRef>]>([

@@ -21,13 +21,14 @@ import { coordinatorError } from './errors.ts'
 import type { Execution } from './execution.ts'
 import { Orphans } from './orphans.ts'
 import { storeOf } from './restore.ts'
+import { SinkSweeps } from './sink-sweeps.ts'
 
 /**
- * One clean-up, with all its calls to store and sinks; then it begins nothing more. What a call that was given up still deletes is
- * needed by nobody for ever: ids, attempts and names are never used again.
+ * The files of one clean-up; then it begins nothing more. What a call that was given up still deletes is needed by nobody for ever: ids,
+ * attempts and names are never used again.
  */
 export const cleanupDeadlineMs = 300_000
-/** Of a clean-up: behind it no further file is begun with. So a slow store costs files that wait, and no sweep of transactions. */
+/** Of a clean-up: behind it no further file is begun with. So a slow store costs files that wait, and the sweep of transactions little time. */
 export const filesDeadlineMs = cleanupDeadlineMs / 2
 
 /** Throws MR-S01 after the deadline. */
@@ -76,13 +77,19 @@ export class Cleanup {
   /** At most one: the newest clean-up does all that those before it had to do, and a sweep is its last step. */
   #waiting: (() => Promise<CleanedUp>) | undefined
   #running: Promise<void> | undefined
-  /** Also after it was given up: a sink may never answer, and the files need not wait for that. */
-  #sweeping = false
+  readonly #sweeps: SinkSweeps
   #closed = false
   #lookedBack = false
 
   constructor(options: CleanupOptions) {
     this.#options = options
+    this.#sweeps = new SinkSweeps({
+      environment: options.environment,
+      commits: options.commits,
+      execution: options.execution,
+      readKept: () => this.#transactionsKept(),
+      onBroken: (error) => this.#break(error),
+    })
     this.orphans = new Orphans(options)
   }
 
@@ -114,17 +121,14 @@ export class Cleanup {
     const { clock } = this.#options.environment
     for (let act = this.#waiting; act !== undefined && !this.#closed; act = this.#waiting) {
       this.#waiting = undefined
-      const isTime = timeFor(clock, cleanupDeadlineMs)
       const cleaning = this.#told(act())
-      const swept = cleaning.then(async (outcome) => {
-        if (outcome === 'as far as there was time' && isTime()) await this.#told(this.#sweep(isTime))
-      })
       try {
-        await withinCleanup(clock, swept)
+        await withinCleanup(clock, cleaning)
       } catch (late) {
         this.#warn(late)
       }
-      await cleaning
+      // Files that could not be deleted are no reason to leave transactions open, which may hold up who reads them.
+      if ((await cleaning) !== 'not ours' && !this.#closed) await this.#sweeps.sweep()
     }
     this.#running = undefined
   }
@@ -134,13 +138,16 @@ export class Cleanup {
     try {
       return await step
     } catch (error) {
-      if (error instanceof InvariantError) {
-        // Whoever does not know any more what is needed deletes nothing.
-        this.close()
-        this.#options.onBroken(error)
-      } else this.#warn(error)
+      if (error instanceof InvariantError) this.#break(error)
+      else this.#warn(error)
       return undefined
     }
+  }
+
+  /** Whoever does not know any more what is needed deletes nothing. */
+  #break(error: InvariantError): void {
+    this.close()
+    this.#options.onBroken(error)
   }
 
   async #clean(id: CheckpointId, acknowledged: ReadonlySet<ObjectKey>): Promise<CleanedUp> {
@@ -192,19 +199,8 @@ export class Cleanup {
     await keeper.update((newest) => discarded(newest, gone))
   }
 
-  async #sweep(isTime: () => boolean): Promise<void> {
-    if (this.#closed || this.#sweeping) return
-    this.#sweeping = true
-    try {
-      const kept = () => this.#transactionsKept(isTime)
-      await this.#options.commits.sweep(kept, this.#options.execution)
-    } finally {
-      this.#sweeping = false
-    }
-  }
-
   /** undefined: nothing may be swept. */
-  async #transactionsKept(isTime: () => boolean): Promise<ReadonlySet<string> | undefined> {
+  async #transactionsKept(): Promise<ReadonlySet<string> | undefined> {
     const { keeper, incarnation, quiet } = this.#options
     // What an attempt that was given up had pre-committed may stand in a snapshot that is fully acknowledged and not yet in HEAD.
     await quiet()
@@ -217,7 +213,7 @@ export class Cleanup {
       if (ref === undefined) continue
       for (const name of (await this.#needsOf(ref)).transactions) kept.add(name)
     }
-    return isTime() ? kept : undefined
+    return this.#closed ? undefined : kept
   }
 
   async #needsOf(ref: ManifestRef): Promise<Needs> {

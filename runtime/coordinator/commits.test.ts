@@ -300,7 +300,7 @@ describe('the sweep of transactions (rule 24)', () => {
     const [kept, old] = [nameOf(2, 0, { incarnation: 0 }), nameOf(9, 1, { incarnation: 0 })]
     const foreign = [nameOf(9, 0, { job: 'other' }), nameOf(9, 0, { uid: 'another' }), 'no name of ours']
     external.existing = [...current, kept, old, ...foreign]
-    await commits.sweep(async () => new Set([kept]), execution)
+    await commits.sweep('sink', async () => new Set([kept]), execution)
     expect(external.aborted).toEqual([old])
   })
 
@@ -308,11 +308,15 @@ describe('the sweep of transactions (rule 24)', () => {
     const { commits, execution, external } = await subject()
     external.existing = [nameOf(4, 0), nameOf(8, 0, { incarnation: 0 })]
     let asked = 0
-    await commits.sweep(async () => {
-      asked++
-      execution.renew([sinkTask(0)])
-      return new Set()
-    }, execution)
+    await commits.sweep(
+      'sink',
+      async () => {
+        asked++
+        execution.renew([sinkTask(0)])
+        return new Set()
+      },
+      execution,
+    )
     expect([asked, external.aborted]).toEqual([1, [nameOf(8, 0, { incarnation: 0 })]])
   })
 
@@ -322,21 +326,21 @@ describe('the sweep of transactions (rule 24)', () => {
     const former = nameOf(2, 0)
     external.existing = [former]
     execution.renew([sinkTask(0)])
-    await commits.sweep(async () => new Set(), execution)
+    await commits.sweep('sink', async () => new Set(), execution)
     expect(external.aborted).toEqual([])
     // It fails again before that: the attempt in between never ran.
     execution.renew([sinkTask(0)])
-    await commits.sweep(async () => new Set(), execution)
+    await commits.sweep('sink', async () => new Set(), execution)
     expect(external.aborted).toEqual([])
     execution.givenUp()
-    await commits.sweep(async () => new Set(), execution)
+    await commits.sweep('sink', async () => new Set(), execution)
     expect(external.aborted).toEqual([former])
   })
 
   it('aborts nothing when HEAD is not ours any more', async () => {
     const { commits, execution, external } = await subject()
     external.existing = [nameOf(9)]
-    await commits.sweep(async () => undefined, execution)
+    await commits.sweep('sink', async () => undefined, execution)
     expect(external.aborted).toEqual([])
   })
 })

@@ -142,27 +142,35 @@ export class Commits {
     return this.#permitted === undefined
   }
 
+  /** By uid: those whose transactions are swept. */
+  get sinks(): readonly string[] {
+    return [...this.#committers.keys()]
+  }
+
   /**
-   * Rule 24: aborts the transactions that exist, less those in `readKept` and those of current attempts. The order matters: what is
-   * listed by an attempt that was given up before the list was made is in HEAD as it is read after it, or in no checkpoint at all.
-   * `readKept` gives undefined when HEAD is another incarnation's: then nothing of it may be judged here.
+   * Rule 24: aborts the transactions of a sink that exist, less those in `readKept` and those of current attempts. The order matters: what is
+   * listed by an attempt that was given up before the list was made is in HEAD as it is read after it, or in no checkpoint at all; however
+   * long after. `readKept` gives undefined when HEAD is another incarnation's: then nothing of it may be judged here.
    */
-  async sweep(readKept: () => Promise<ReadonlySet<string> | undefined>, execution: Execution): Promise<void> {
-    for (const [uid, committer] of this.#committers) {
-      const before = this.#currentAttempts(execution, uid)
-      const existing = (await committer.list()).filter((name) => this.#isLeftover(name, uid, before))
-      if (existing.length === 0) continue
-      const kept = await readKept()
-      if (kept === undefined) return
-      const now = this.#currentAttempts(execution, uid)
-      const leftovers = existing.filter((name) => !kept.has(name) && this.#isLeftover(name, uid, now))
-      if (leftovers.length === 0) continue
-      this.#options.environment.log('info', 'aborting transactions that no checkpoint holds', {
-        uid,
-        transactions: leftovers.length,
-      })
-      await committer.abort(leftovers)
-    }
+  async sweep(
+    uid: string,
+    readKept: () => Promise<ReadonlySet<string> | undefined>,
+    execution: Execution,
+  ): Promise<void> {
+    const committer = this.#committerOf(uid)
+    const before = this.#currentAttempts(execution, uid)
+    const existing = (await committer.list()).filter((name) => this.#isLeftover(name, uid, before))
+    if (existing.length === 0) return
+    const kept = await readKept()
+    if (kept === undefined) return
+    const now = this.#currentAttempts(execution, uid)
+    const leftovers = existing.filter((name) => !kept.has(name) && this.#isLeftover(name, uid, now))
+    if (leftovers.length === 0) return
+    this.#options.environment.log('info', 'aborting transactions that no checkpoint holds', {
+      uid,
+      transactions: leftovers.length,
+    })
+    await committer.abort(leftovers)
   }
 
   /** Only the job's own, and never those of an attempt that is running: it may be about to pre-commit. */

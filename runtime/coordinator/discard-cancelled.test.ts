@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { InvariantError } from '../base/errors.ts'
+import { pause } from '../base/deadline.ts'
 import { checkpointId, incarnation, jobId, start } from '../base/ids.ts'
 import { encodeManifest, fromCollected } from '../checkpoint/manifest.ts'
 import { graphOf } from '../checkpoint/test-graph.ts'
@@ -21,7 +22,8 @@ import { MemoryHeadStore, MemoryObjectStore } from '../storage/memory-store.ts'
 import { manifestKey, snapshotDataKey } from '../storage/paths.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
 import type { JobCoordinatorOptions } from './coordinator-contract.ts'
-import { discardAfterCancel } from './discard-cancelled.ts'
+import { cleanupDeadlineMs } from './cleanup.ts'
+import { discardAfterCancel, discardAllOfCancelled } from './discard-cancelled.ts'
 import { finishCommitsAfter } from './permitted-commits.ts'
 
 const deleting = graphOf({ vertices: [{ id: 'all' }] })
@@ -146,6 +148,22 @@ describe('the checkpoints of a cancelled job', () => {
     expect(await discard()).toEqual({ retained: [], discarding: [5, 6] })
     store.delete = remove
     expect(await discard()).toEqual({ retained: [], discarding: [] })
+  })
+
+  it('that are deleted before the deadline, in a slow store, are taken out of HEAD', async () => {
+    const { keeper, store, environment } = await subject(cancelled)
+    const remove = store.delete.bind(store)
+    store.delete = async (keys) => {
+      // Two calls for each of the two checkpoints.
+      await pause(environment.clock, 80_000)
+      await remove(keys)
+    }
+    const discarding = discardAllOfCancelled({ store, environment }, keeper, start(1))
+    const refused = expect(discarding).rejects.toThrow(/MR-S01/)
+    await environment.clock.advanceSettled(cleanupDeadlineMs)
+    await refused
+    expect(await store.read(refOf(5).path)).toBeUndefined()
+    expect((await keeper.read())!.discarding.map(({ id }) => id)).toEqual([6])
   })
 
   it('that are none of the job’s break it loudly: nothing is deleted, and no warning hides it', async () => {

@@ -2,15 +2,14 @@
 
 import { InvariantError } from '../base/errors.ts'
 import type { Start } from '../base/ids.ts'
-import { decodeManifest, objectsOf } from '../checkpoint/manifest.ts'
+import { objectsOf } from '../checkpoint/manifest.ts'
 import type { ObjectKey } from '../storage/contract.ts'
-import { cleanupDeadlineMs, timeFor, withinCleanup } from './cleanup.ts'
-import { discardFiles } from '../storage/garbage.ts'
-import { discardCancelled, discarded } from '../storage/head.ts'
+import { discardCancelled } from '../storage/head.ts'
 import type { Head } from '../storage/head-contract.ts'
 import type { HeadKeeper } from '../storage/head-keeper.ts'
 import { isAbsoluteKey } from '../storage/paths.ts'
 import type { JobCoordinatorOptions } from './coordinator-contract.ts'
+import { discardDropped } from './discard-dropped.ts'
 import { readManifest } from './restore.ts'
 
 /** Does nothing for any other end. Rejects for a broken invariant alone: failing here costs space only. */
@@ -45,16 +44,8 @@ export async function discardAllOfCancelled(
   if (!hasSome(await keeper.readBegun(), start)) return
   const head = await keeper.amend((newest) => (newest.start === start ? discardCancelled(newest) : newest))
   if (!hasSome(head, start)) return
-  const deleting = discardFiles({
-    head,
-    store,
-    objectsOf: (bytes) => [...objectsOf(decodeManifest(bytes, 'a checkpoint of a cancelled job'))],
-    stillUsed: await pinnedObjects(options, head),
-    mayGoOn: timeFor(environment.clock, cleanupDeadlineMs),
-    environment,
-  })
-  const gone = await withinCleanup(environment.clock, deleting)
-  if (gone.length > 0) await keeper.amend((newest) => discarded(newest, gone))
+  const stillUsed = await pinnedObjects(options, head)
+  await discardDropped({ head, keeper, store, environment, stillUsed, of: 'a checkpoint of a cancelled job' })
 }
 
 function hasSome(head: Head, start: Start): boolean {

@@ -7,6 +7,7 @@ import type { CheckpointCoordinator } from '../checkpoint/coordinator.ts'
 import { topologyOf } from '../checkpoint/topology.ts'
 import type { FromSlot } from '../control/contract.ts'
 import { serializeError } from '../control/serialized-error.ts'
+import { hasCompleted } from '../storage/head.ts'
 import type { Head } from '../storage/head-contract.ts'
 import type { HeadKeeper, Overtaken } from '../storage/head-keeper.ts'
 import { ReservedIds } from './checkpoint-ids.ts'
@@ -116,6 +117,7 @@ export function assembleParts({ options, keeper, head, block, interruptions, wai
     topologyOf(graph),
     {
       intervalMs: settings.checkpointIntervalMs,
+      firstAtOnce: !hasCompleted(head),
       timeoutMs: settings.checkpointTimeoutMs,
       minPauseMs: settings.minPauseMs,
       savepointTimeoutMs,

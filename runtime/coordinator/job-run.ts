@@ -440,8 +440,10 @@ export class JobRun {
   #startIfAllRun(): void {
     if (!this.parts.execution.allRunning || this.parts.runningSinceMs !== undefined) return
     this.parts.runningSinceMs = this.#options.environment.clock.nowMs()
-    this.parts.checkpointing.handle({ type: 'allRunning', attempts: this.parts.execution.attempts() })
     this.#options.observer?.running?.()
+    // To those that run already too: which of them an earlier coordinator has told, nobody knows. Before any trigger, on the same links.
+    this.parts.execution.broadcast({ type: 'begin' })
+    this.parts.checkpointing.handle({ type: 'allRunning', attempts: this.parts.execution.attempts() })
     void this.parts.cleanup.sweep()
   }
 

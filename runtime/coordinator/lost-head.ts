@@ -18,24 +18,32 @@ interface SnapshotStores {
 
 /**
  * undefined only if there positively is none, and no checkpoint or savepoint of the job either: a job that began from empty where it has
- * one would repeat what that holds, under ids that were used before (rule 6). Throws MR-S16 for a store that holds one and no HEAD.
+ * one would repeat what that holds, under ids that were used before (rule 6). Throws MR-S16 for a store that holds one and no HEAD, and MR-S19
+ * without HEAD for a job that goes on.
  */
 export async function readUnlessLost(
   keeper: Pick<HeadKeeper, 'read'>,
-  stores: SnapshotStores,
+  {
+    goesOn = false,
+    ...stores
+  }: SnapshotStores & {
+    /** Whoever asks has seen its HEAD before. */
+    readonly goesOn?: boolean | undefined
+  },
 ): Promise<Head | undefined> {
   const head = await keeper.read()
   if (head !== undefined) return head
   const left = await anyOfSnapshots(stores)
   // Behind the list: another command's first start writes HEAD, and after that its first checkpoint or savepoint.
   const later = await keeper.read()
+  if (later === undefined && goesOn) throw lostHead(left)
   if (later === undefined && left !== undefined) throw storageError('MR-S16', `The store holds ${left}.`)
   return later
 }
 
 /** Of a job whose HEAD was seen before. */
-export function lostHead(): MillraceError {
-  return storageError('MR-S16', 'Whoever starts the job has seen its HEAD, and there is none at this place.')
+export function lostHead(left?: ObjectKey): MillraceError {
+  return storageError('MR-S19', left === undefined ? 'The store holds no snapshot.' : `The store holds ${left}.`)
 }
 
 /** Savepoints as well: a job may take no others, and those outlive its checkpoints. One of another name may be anybody's copy. */

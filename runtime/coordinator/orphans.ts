@@ -17,6 +17,11 @@ const candidatesMax = 10_000
 /** Deleted by one call of the store, which is one request of S3. */
 const deletedAtOnce = 1000
 
+interface Folder {
+  readonly id: CheckpointId
+  readonly kind: SnapshotKind
+}
+
 /** Where one kind lies may be away while the other is there: the job's own space comes first. */
 const kinds = ['checkpoint', 'savepoint'] as const
 
@@ -63,8 +68,9 @@ export class Orphans {
         if (keys.length === 0) break
         await storeOfKind(kind, this.#stores).objects.delete(keys)
       }
-      for (const [id, its] of this.#aborted)
-        if (its === kind && id < completed && mayGoOn()) await this.#emptyFolder({ id, kind }, used)
+      // A copy: what could not be emptied is put back meanwhile.
+      for (const [id, its] of new Map(this.#aborted))
+        if (its === kind && id < completed && mayGoOn()) await this.#emptied({ id, kind }, used)
     }
   }
 
@@ -78,17 +84,24 @@ export class Orphans {
     return keys
   }
 
+  /** Forgotten before the list is made: what lands behind that is told of once more, and swept the next time. */
+  async #emptied(folder: Folder, used: ReadonlySet<ObjectKey>): Promise<void> {
+    this.#aborted.delete(folder.id)
+    try {
+      await this.#emptyFolder(folder, used)
+    } catch (error) {
+      this.aborted(folder.id, folder.kind)
+      throw error
+    }
+  }
+
   /** Data first, the manifest last, should one have been written: it lists what remains to be deleted (rule 7). */
-  async #emptyFolder(
-    { id, kind }: { readonly id: CheckpointId; readonly kind: SnapshotKind },
-    used: ReadonlySet<ObjectKey>,
-  ): Promise<void> {
+  async #emptyFolder({ id, kind }: Folder, used: ReadonlySet<ObjectKey>): Promise<void> {
     const { objects } = storeOfKind(kind, this.#stores)
     const manifest = manifestKey(id, kind)
     const keys = await objects.list(`${snapshotFolder(id, kind)}/`)
     await objects.delete(keys.filter((key) => key !== manifest && !used.has(key)))
     if (keys.includes(manifest)) await objects.delete([manifest])
-    this.#aborted.delete(id)
   }
 }
 

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { jobId } from '../base/ids.ts'
 import type { SlotId } from '../base/ids.ts'
+import type { PlantedFault } from '../base/planted.ts'
 import { handlesOf } from '../checkpoint/handles.ts'
 import { decodeManifest } from '../checkpoint/manifest.ts'
 import { SnapshotDownloader } from '../checkpoint/snapshot-reader.ts'
@@ -12,12 +13,14 @@ import { ledgerSink } from '../connectors/ledger.ts'
 import type { LedgerSystem } from '../connectors/ledger.ts'
 import { MemoryLedger } from '../connectors/memory-ledger.ts'
 import { sequence, sequenceRecordSchema } from '../connectors/sequence.ts'
+import type { SequenceRecord } from '../connectors/sequence.ts'
 import { monotonic } from '../connectors/watermarks.ts'
 import type { ControlLink, FromSlot, SlotProvider, ToSlot } from '../control/contract.ts'
 import { buildGraph } from '../job/build-graph.ts'
 import type { JobGraph, JobSettings } from '../job/contract.ts'
 import type { JobEnvironment } from '../job/job-environment.ts'
 import { defineJob } from '../job/define-job.ts'
+import type { Stream } from '../job/stream.ts'
 import { valueState } from '../state/descriptors.ts'
 import { ForeignFiles } from '../storage/foreign-files.ts'
 import type { Head, ManifestRef } from '../storage/head-contract.ts'
@@ -77,11 +80,14 @@ interface CommandOptions {
   readonly settings?: Partial<JobSettings>
   /** A second pipeline, with state and sink, that ends after a few records. */
   readonly short?: boolean
+  /** What sees records beside the ledger, one word each, chained to the sources. */
+  readonly seen?: string[]
+  readonly planted?: readonly PlantedFault[]
 }
 
 /** One command: coordinator and slots in one process with time of its own. It is dead once nobody lets its time pass. */
 class Command {
-  readonly environment = manualEnvironment()
+  readonly environment: ReturnType<typeof manualEnvironment>
   readonly coordinator: JobCoordinator
   readonly storeFolder: string
   readonly restarts: string[] = []
@@ -92,7 +98,8 @@ class Command {
   outcome: JobOutcome | string | undefined
 
   constructor(world: World, options: CommandOptions) {
-    const { job, restore } = options
+    const { job, restore, planted = [] } = options
+    this.environment = manualEnvironment({ planted: new Set(planted) })
     this.#world = world
     this.storeFolder = `/jobs/.millrace/${job}`
     const { environment } = this
@@ -154,19 +161,28 @@ class Command {
   }
 
   /** Every record must follow the one before it of its split: keyed state that is lost or of another moment fails the job. */
-  #graph({ parallelism, settings = {}, short = false }: CommandOptions): JobGraph {
+  #graph({ parallelism, settings = {}, short = false, seen }: CommandOptions): JobGraph {
     const job = defineJob((env) => {
       env.config.checkpointIntervalMs = 100
       env.config.restartStrategy = { type: 'fixed-delay', attempts: 2, delayMs: 10 }
-      this.#pipeline(env, 'numbers', 0, perSplit)
+      const numbers = this.#pipeline(env, 'numbers', 0, perSplit)
       if (short) this.#pipeline(env, 'short', splits, shortPerSplit)
+      if (seen === undefined) return
+      const writer = { open: async () => undefined, prepareCommit: async () => [], close: () => undefined }
+      numbers
+        .map((record) => (seen.push('function'), record))
+        .sinkTo({ name: 'seen', createWriter: () => ({ ...writer, write: () => void seen.push('plain sink') }) })
+        .uid('seen')
     })
     return buildGraph(job, { name: 'chain', parallelism, settings })
   }
 
-  #pipeline(env: JobEnvironment, name: string, firstSplit: number, count: number): void {
-    env
-      .source(sequence({ splits, perSplit: count, ratePerSecond: 500 }), { uid: name, watermarks: monotonic() })
+  #pipeline(env: JobEnvironment, name: string, firstSplit: number, count: number): Stream<SequenceRecord> {
+    const numbers = env.source(sequence({ splits, perSplit: count, ratePerSecond: 500 }), {
+      uid: name,
+      watermarks: monotonic(),
+    })
+    numbers
       .keyBy(({ split }) => split)
       .process(
         {
@@ -183,6 +199,7 @@ class Command {
       .uid(`${name}-checked`)
       .sinkTo(ledgerSink(this.#system()))
       .uid(`${name}-ledger`)
+    return numbers
   }
 
   #system(): LedgerSystem {
@@ -439,4 +456,36 @@ it('a cancelled job that says so leaves its savepoints and no checkpoint, with e
   expect(objects.filter((name) => name.startsWith('chk-'))).toEqual([])
   const { id } = command.completed.find(({ kind }) => kind === 'savepoint')!
   expect(objects).toContain(`savepoint-${id}`)
+})
+
+describe('a restore point of which one subtask cannot restore its part', () => {
+  /** The piece of one key group, which one subtask reads. */
+  async function flipOne({ world, newest, storeFolder }: Awaited<ReturnType<typeof killedJob>>): Promise<void> {
+    const path = `${storeFolder}/objects/${newest.path}`
+    const manifest = decodeManifest(await world.files.readFile(path), path)
+    const ofSubtasks = manifest.vertices.flatMap(({ operators }) => operators['numbers-checked'] ?? [])
+    const pieces = ofSubtasks.flatMap((snapshot) => snapshot?.keyed?.groups.map((group) => group.handle) ?? [])
+    const handle = pieces.find((piece) => piece?.kind === 'object')!
+    const object = `${storeFolder}/objects/${handle.object}`
+    const bytes = await world.files.readFile(object)
+    bytes[handle.offset + Math.floor(handle.length / 2)]! ^= 1
+    await world.files.remove(object)
+    await world.files.writeNew(object, bytes)
+  }
+
+  it('lets no function of the job and no plain sink see a record, wherever they run', async () => {
+    const killed = await killedJob(3)
+    await flipOne(killed)
+    const run = async (planted: readonly PlantedFault[]) => {
+      const seen: string[] = []
+      const command = new Command(killed.world, { job: 'a', parallelism: 3, seen, planted })
+      return { seen, outcome: await command.ended(), restarts: command.restarts }
+    }
+    const { seen, outcome, restarts } = await run([])
+    expect([outcome, restarts, seen]).toEqual([expect.stringMatching(/MR-O20.*MR-C51/), [], []])
+    // Each of its other subtasks had restored by then, and would have begun.
+    const without = await run(['begun-before-all-restored'])
+    expect(without.outcome).toMatch(/MR-O20.*MR-C51/)
+    expect(new Set(without.seen)).toEqual(new Set(['function', 'plain sink']))
+  })
 })

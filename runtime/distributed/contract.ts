@@ -4,7 +4,7 @@ import type { JobId, SlotId, Start } from '../base/ids.ts'
 import type { SecretFile, StorageConfig } from '../storage/contract.ts'
 import type { FrameTransport } from '../network/contract.ts'
 
-/** Version of the process config; a file of another is refused. */
+/** Version of the process config; a file of another is refused. Raised for a field that a runtime must understand; others it may ignore. */
 export const PROCESS_CONFIG_VERSION = 1
 
 /**

@@ -1,5 +1,6 @@
-// Reads the config of a coordinator's or worker's process: strictly, with the path of each field that is wrong, and never with the
-// value of one that may be a secret.
+// Reads the config of a coordinator's or worker's process: with the path of each field that is wrong, and never with the value of one that may
+// be a secret. An operator drives runtimes of the version before too, and may say more than they know: unknown fields are named and ignored, as
+// they are by every version from this one on. What has to be understood raises PROCESS_CONFIG_VERSION, and is refused by those that do not.
 
 import { isAbsolute } from 'node:path'
 import { parse } from 'yaml'
@@ -18,17 +19,25 @@ import { PROCESS_CONFIG_VERSION } from './contract.ts'
 import type { ProcessConfig } from './contract.ts'
 import { distributedError } from './errors.ts'
 
+/** Told at most once, in a sentence, of all fields that are not known. */
+export type OnUnknown = (message: string) => void
+
 /** Throws MR-D30 or MR-D31 with all that is wrong, MR-W37, MR-S39 or MR-J08 for what those layers refuse. */
-export async function loadProcessConfig(path: string, files: Pick<FileSystem, 'readFile'>): Promise<ProcessConfig> {
-  return parseProcessConfig(await textOf(path, files), path)
+export async function loadProcessConfig(
+  path: string,
+  files: Pick<FileSystem, 'readFile'>,
+  onUnknown?: OnUnknown,
+): Promise<ProcessConfig> {
+  return parseProcessConfig(await textOf(path, files), path, onUnknown)
 }
 
 /** JSON is YAML. `place` names the text in errors. */
-export function parseProcessConfig(text: string, place: string): ProcessConfig {
+export function parseProcessConfig(text: string, place: string, onUnknown?: OnUnknown): ProcessConfig {
   const given = parsed(text, place)
   const version = z.looseObject({ version: z.unknown() }).safeParse(given)
   if (version.success && version.data.version !== undefined && version.data.version !== PROCESS_CONFIG_VERSION)
     throw wrong(place, [`version is not ${PROCESS_CONFIG_VERSION}, which this millrace reads`])
+  const unknown = withoutUnknown(given)
   const result = schema.safeParse(given)
   if (!result.success) throw wrong(place, result.error.issues.flatMap(said))
   const config = result.data as ProcessConfig
@@ -37,7 +46,22 @@ export function parseProcessConfig(text: string, place: string): ProcessConfig {
   checkS3Settings(config.storage.s3 ?? {})
   checkNatsConfig(config.nats)
   jobSettingsOf(config)
+  if (unknown.length > 0)
+    onUnknown?.(
+      `${place} has fields that this millrace does not know, and goes on without them: ${unknown.join('; ')}.`,
+    )
   return config
+}
+
+/** Takes them out of what was given, and gives their paths. */
+function withoutUnknown(given: unknown): string[] {
+  const { error } = schema.safeParse(given)
+  return (error?.issues ?? []).flatMap((issue) => {
+    if (issue.code !== 'unrecognized_keys') return []
+    const object = issue.path.reduce((outer, name) => (outer as never)[name], given) as Record<string, unknown>
+    for (const name of issue.keys) delete object[name]
+    return issue.keys.map((name) => `${[...issue.path, name].join('.')}${hint(name)}`)
+  })
 }
 
 /** Overrides of the job's settings. Records are frozen for the author at the desk; here only where config says so. Throws MR-J08. */
@@ -110,9 +134,12 @@ const schema = z.strictObject({
     settings: z
       .record(z.string(), z.unknown())
       .superRefine((settings, context) => {
-        for (const name of Object.keys(settings))
-          if (!settingNames.includes(name))
-            context.addIssue({ code: 'custom', path: [name], message: 'there is no such setting' })
+        for (const name of Object.keys(settings)) {
+          if (settingNames.includes(name)) continue
+          if (!Object.hasOwn(defaultConfig(), name))
+            context.addIssue({ code: 'unrecognized_keys', keys: [name], input: settings })
+          else context.addIssue({ code: 'custom', path: [name], message: 'has its place in job' })
+        }
       })
       .optional(),
     restore: z
@@ -200,8 +227,7 @@ function parsed(text: string, place: string): unknown {
 /** Our own words for each: zod's may show what was given. */
 function said(issue: z.core.$ZodIssue): string[] {
   const path = issue.path.map(String)
-  const at = (name?: string): string => [...path, ...(name === undefined ? [] : [name])].join('.') || 'the config'
-  if (issue.code === 'unrecognized_keys') return issue.keys.map((name) => `${at(name)} is unknown${hint(name)}`)
+  const at = (): string => path.join('.') || 'the config'
   if (issue.code === 'invalid_type')
     return [
       issue.message.endsWith('received undefined')

@@ -178,7 +178,8 @@ function factoryOf(node: SettledNode, settings: JobSettings): OperatorFactory {
       return { kind: 'operator', create: work.create, twoPhase: false }
     case 'sink': {
       const twoPhase = work.sink.createCommitter !== undefined
-      return { kind: 'operator', create: () => work.create(settings), twoPhase, ...(twoPhase && { sink: work.sink }) }
+      const ofSink = { ...settings, mayKeepState: node.uidGiven || settings.autoUid }
+      return { kind: 'operator', create: () => work.create(ofSink), twoPhase, ...(twoPhase && { sink: work.sink }) }
     }
     default:
       return work satisfies never

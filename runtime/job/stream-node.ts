@@ -2,9 +2,10 @@
 
 import type { Source, Sink, WatermarkStrategy } from '../connectors/contract.ts'
 import type { StreamOperator } from '../operators/contract.ts'
+import type { SinkSettings } from '../operators/sink-operator.ts'
 import type { TypeInfo } from '../record/contract.ts'
 import type { StateDescriptor } from '../state/contract.ts'
-import type { JobSettings, KeySelector, TakenOperatorState } from './contract.ts'
+import type { KeySelector, TakenOperatorState } from './contract.ts'
 
 /** One of a node's inputs: an output of another node and how its records are dealt out. */
 export interface StreamInput {
@@ -26,7 +27,7 @@ export type NodeWork =
       readonly watermarks: WatermarkStrategy<unknown>
     }
   | { readonly kind: 'operator'; readonly create: () => StreamOperator }
-  | { readonly kind: 'sink'; readonly sink: Sink<unknown>; readonly create: (settings: JobSettings) => StreamOperator }
+  | { readonly kind: 'sink'; readonly sink: Sink<unknown>; readonly create: (settings: SinkSettings) => StreamOperator }
 
 export interface NodeSpec {
   /** What the operator is, in a word: map, window …; names it until the user does, and goes into a generated uid. */

@@ -8,6 +8,8 @@ import type { ChannelItem } from '../record/element.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
 import type { ChannelPeer, InputChannel } from './contract.ts'
 import { ChannelHub } from './channel-hub.ts'
+import { decodeFrame, encodeFrame } from './frame.ts'
+import type { Frame } from './frame.ts'
 import { creditAddress, dataAddress } from './subjects.ts'
 
 const job = jobId('team/flights')
@@ -225,22 +227,63 @@ describe('frames between two slots', () => {
     expect(environment.clock.waiting).toBe(0)
   })
 
-  it('of another attempt are refused', () => {
-    const { output, input, settle, consumers } = slots()
-    const [old, inn] = [output(1, 1), input(1, 2)]
+  /** What attempt 1 of the producer sent to attempt 1 of the consumer, with these attempts in its header. */
+  const staleFrame = (producerAttempt: number, consumerAttempt: number): Uint8Array => {
+    const { output, input, settle, transport } = slots()
+    const [out, inn] = [output(1, 1), input(1, 1)]
     inn.open()
     settle()
-    old.emit('stale', 0)
-    old.flush()
+    out.emit('stale', 0)
+    out.flush()
+    const sent = transport.wire.splice(0)
+    expect(sent).toHaveLength(1)
+    const frame = decodeFrame(sent[0]!.bytes) as Frame
+    const route = {
+      ...frame.route,
+      producerAttempt: attempt(producerAttempt),
+      consumerAttempt: attempt(consumerAttempt),
+    }
+    return encodeFrame(route, frame.message)
+  }
+
+  it.each([
+    ['another attempt of the producer', 1, 2],
+    ['another attempt of the consumer', 2, 1],
+    ['other attempts', 1, 1],
+  ])('of %s are refused, and those of the right ones are taken', (_, producerAttempt, consumerAttempt) => {
+    const { output, input, settle, consumers, transport } = slots()
+    const [out, inn] = [output(2, 2), input(2, 2)]
+    inn.open()
     settle()
-    expect(takeAll(inn)).toEqual([])
-    expect(consumers.refusedFrames).toBe(0)
-    const fresh = output(2, 1)
+    // Both are the first of their channel: were it taken, it would stand in the place of the right one.
+    transport.send(
+      dataAddress(job, right, { task: sink, attempt: attempt(2) }),
+      staleFrame(producerAttempt, consumerAttempt),
+    )
     settle()
-    fresh.emit('fresh', 0)
-    fresh.flush()
-    settle(200)
-    expect(takeAll(inn)).toEqual([])
+    expect([takeAll(inn), consumers.refusedFrames]).toEqual([[], 1])
+    out.emit('fresh', 0)
+    out.flush()
+    settle()
+    expect(valuesOf(takeAll(inn))).toEqual(['fresh'])
+    expect(consumers.refusedFrames).toBe(1)
+  })
+
+  it('that give credit to another attempt open nothing', () => {
+    const { output, settle, producers, transport } = slots()
+    const out = output(1, 1)
+    const grant = { kind: 'credit', received: 0, limit: 100_000, answered: 0, opening: true, gap: false } as const
+    const from = (number: number) =>
+      encodeFrame({ channel, producerAttempt: attempt(1), consumerAttempt: attempt(number) }, grant)
+    const to = creditAddress(job, left, { task: source, attempt: attempt(1) })
+    transport.send(to, from(2))
+    settle()
+    out.emit('kept', 0)
+    out.flush()
+    expect([transport.wire, producers.refusedFrames]).toEqual([[], 1])
+    transport.send(to, from(1))
+    transport.deliver()
+    expect(transport.wire.length).toBeGreaterThan(0)
   })
 
   it('of an attempt that was closed are refused, and nobody listens for it any more', () => {
@@ -249,16 +292,32 @@ describe('frames between two slots', () => {
     inn.open()
     settle()
     consumers.close(sink, attempt(1))
-    input(2, 1)
+    const fresh = input(2, 1)
     out.emit('late', 0)
     out.flush()
+    const late = transport.wire.map(({ bytes }) => bytes)
+    expect(late).toHaveLength(1)
     settle()
-    expect(takeAll(inn)).toEqual([])
+    expect([takeAll(inn), takeAll(fresh), consumers.refusedFrames]).toEqual([[], [], 0])
     expect(transport.subjects).toEqual([
       'mr.team=2fflights.credit.source=20one.0.1-1',
       'mr.team=2fflights.data.sink.0.1-2',
     ])
-    transport.send(dataAddress(job, right, { task: sink, attempt: attempt(2) }), Uint8Array.from([1, 2, 3]))
+    transport.send(dataAddress(job, right, { task: sink, attempt: attempt(2) }), late[0]!)
+    settle()
+    expect([takeAll(inn), takeAll(fresh), consumers.refusedFrames]).toEqual([[], [], 1])
+    expect(environment.lines).toContainEqual(
+      expect.objectContaining({
+        message: 'A frame was refused.',
+        fields: expect.objectContaining({ reason: expect.stringContaining('0:0>0@1.1>1.1') }),
+      }),
+    )
+  })
+
+  it('that are none are refused', () => {
+    const { input, settle, consumers, transport, environment } = slots()
+    input(1, 1)
+    transport.send(dataAddress(job, right, { task: sink, attempt: attempt(1) }), Uint8Array.from([1, 2, 3]))
     settle()
     expect(consumers.refusedFrames).toBe(1)
     expect(environment.lines.map(({ message }) => message)).toContain('A frame was refused.')

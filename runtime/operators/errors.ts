@@ -74,6 +74,12 @@ export const operatorErrors = {
     remedy:
       'It must give the same key for the same record whenever and wherever it is asked: no random number, no clock, no field that the schema of the stream leaves out. To salt a key, write the salt into the record by a map before keyBy.',
   },
+  'MR-J69': {
+    meaning: 'A sink whose writer keeps state has no uid.',
+    who: 'user',
+    retry: false,
+    remedy: "Add .uid('…') to it, so that its state is found again after a restart, or set env.config.autoUid = true.",
+  },
   'MR-J60': {
     meaning: 'A sink could not commit within its deadline.',
     who: 'external system',

@@ -11,6 +11,7 @@ import type { HarnessSnapshot, OperatorHarness } from './harness.ts'
 import { SinkOperator } from './sink-operator.ts'
 
 const deadlineMs = 60_000
+const settings = { commitDeadlineMs: deadlineMs, onUnknownCommit: 'stop', mayKeepState: true } as const
 const id = checkpointId
 
 /** An external system with transactions, and a sink into it whose every answer a test can hold back or spoil. */
@@ -107,7 +108,7 @@ async function open(
   restored: readonly HarnessSnapshot[] = [],
   environment = manualEnvironment(),
 ): Promise<Opened> {
-  const operator = new SinkOperator(external.twoPhase(), { commitDeadlineMs: deadlineMs, onUnknownCommit: 'stop' })
+  const operator = new SinkOperator(external.twoPhase(), settings)
   return { harness: await openHarness({ operator, restored, environment }), external, environment }
 }
 
@@ -134,7 +135,7 @@ describe('the sink operator', () => {
       ...plain,
       createWriter: (context) => Object.defineProperty(plain.createWriter(context), 'ready', { get: () => ready }),
     }
-    const operator = new SinkOperator(sink, { commitDeadlineMs: deadlineMs, onUnknownCommit: 'stop' })
+    const operator = new SinkOperator(sink, settings)
     expect(operator.ready).toBe(true)
     const { environment } = await openHarness({ operator })
     ready = false
@@ -245,7 +246,7 @@ describe('the sink operator', () => {
     const { harness, external } = await open()
     harness.process('a')
     const restored = [await harness.snapshot(id(1))]
-    const plain = new SinkOperator(external.plain(), { commitDeadlineMs: deadlineMs, onUnknownCommit: 'stop' })
+    const plain = new SinkOperator(external.plain(), settings)
     await expect(openHarness({ operator: plain, restored })).rejects.toMatchObject({ code: 'MR-J63' })
   })
 

@@ -13,7 +13,10 @@ import { describe, userError } from './user-code.ts'
 /** Name of the writer's operator state. */
 export const WRITER_STATE = 'writer'
 
-export type SinkSettings = Pick<JobSettings, 'commitDeadlineMs' | 'onUnknownCommit'>
+export interface SinkSettings extends Pick<JobSettings, 'commitDeadlineMs' | 'onUnknownCommit'> {
+  /** Its uid was given, or may be trusted: what its writer keeps is found again. */
+  readonly mayKeepState: boolean
+}
 
 export class SinkOperator implements StreamOperator {
   readonly #sink: Sink<unknown>
@@ -62,6 +65,9 @@ export class SinkOperator implements StreamOperator {
       fail,
       wake,
     })
+    // Only the writer shows that it keeps state. Without this the first restart would be refused, for ever (MR-C14).
+    if (this.#writer.snapshot !== undefined && !this.#settings.mayKeepState)
+      throw operatorError('MR-J69', `At ${describe(context)}.`)
     await this.#writer.open()
   }
 

@@ -38,7 +38,7 @@ export class RunningTriggerContext implements TriggerContext {
     }
     this.timers = {
       register: (domain, timestampMs) => backend.timers.register(domain, timestampMs, tagOf(this.#window)),
-      delete: (domain, timestampMs) => backend.timers.delete(domain, timestampMs, tagOf(this.#window)),
+      delete: (domain, timestampMs) => void backend.timers.delete(domain, timestampMs, tagOf(this.#window)),
     }
   }
 

@@ -18,7 +18,7 @@ export interface Trigger<In = unknown, State = unknown> {
   readonly endOf?: TimeDomain
   /** After the record was added to the window. */
   readonly onRecord: (value: DeepReadonly<In>, context: TriggerContext<State>) => TriggerResult
-  /** Time has reached the window's end: once, and once more if a late record moved the end of a session. A global window ends with its input. Without it what has not fired never will. */
+  /** Time has reached the window's end: once, and once more if a late record moved the end of a session of event time. A global window ends with its input. Without it what has not fired never will. */
   onEnd?(context: TriggerContext<State>): TriggerResult
   /** For each event timer that it registered. */
   onEventTime?(timestampMs: number, context: TriggerContext<State>): TriggerResult

@@ -150,7 +150,7 @@ export class TriggeredWindowOperator implements StreamOperator {
     if (merged.length !== 1 || first!.startMs !== window.startMs) return this.#merge({ window, merged }, timestamp)
     if (first!.endMs === window.endMs) return
     this.#ends!.put(window.startMs, window.endMs)
-    // The timer of an end that is still to come moves by itself, as does that of the clearing behind it.
+    // The timer of an end that is still to come moves by itself.
     if (this.#lifetime.hasEnded(first!)) this.#arm(window)
   }
 
@@ -257,11 +257,24 @@ export class TriggeredWindowOperator implements StreamOperator {
     if (timestampMs < endMs) return this.#register('end', endMs, window)
     const timestamp = this.#time === 'event' ? timestampMs : NO_TIMESTAMP
     this.#apply(this.#trigger.onEnd(this.#running.moveTo(window, timestamp)), window, timestamp)
+    if (this.#time === 'processing') return this.#clearEnded(window)
     // Later than the last moment, so that what the trigger waits for at that comes first.
     if (this.#assigner.kind !== 'global') this.#register('clear', this.#lifetime.lastMoment(window) + 1, window)
   }
 
-  /** The allowed lateness may have grown at a restore, or the session meanwhile: by a wall clock that was set back also one that had ended. */
+  /**
+   * Without a timer of its own: until that came, the wall clock could be set back and a record join the window, which would be cleared with
+   * it. As it is, such a record begins a window of its own.
+   */
+  #clearEnded(window: TimeWindow): void {
+    const endMs = this.#lifetime.endMoment(window)
+    // Of two timers for the same moment either comes first.
+    if (this.#backend.timers.delete('processing', endMs, windowTag(this.#assigner, 'trigger', window.startMs)))
+      this.#triggerAt(endMs, 'processing', window)
+    this.#clear(window)
+  }
+
+  /** The allowed lateness may have grown at a restore, or the session meanwhile. For windows of processing time only earlier versions registered it. */
   #clearAt(timestampMs: number, window: TimeWindow): void {
     if (this.#lifetime.lastMoment(window) >= timestampMs) this.#arm(window)
     else this.#clear(window)

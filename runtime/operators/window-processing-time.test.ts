@@ -4,10 +4,20 @@ import { MAX_WATERMARK } from '../record/element.ts'
 import { ManualClock, manualEnvironment } from '../testkit/manual-clock.ts'
 import { ofKey, valuesOf, WindowSubtasks } from './test-windows.ts'
 import type { WindowSetup } from './test-windows.ts'
+import type { Trigger } from './trigger.ts'
+import type { WindowAssigner } from './window-assigner.ts'
 import { sessionWindows, slidingWindows, tumblingWindows } from './window-assigner.ts'
 
 const openAtZero = (setup: WindowSetup): Promise<WindowSubtasks> =>
   WindowSubtasks.open(setup, manualEnvironment({ clock: new ManualClock(0) }))
+
+class SteppedClock extends ManualClock {
+  backMs = 0
+
+  override wallMs(): number {
+    return super.wallMs() - this.backMs
+  }
+}
 
 describe('windows of processing time', () => {
   it('fire when the wall clock has passed their end, whatever event time says, and give results without event time', async () => {
@@ -19,7 +29,6 @@ describe('windows of processing time', () => {
     expect(windows.takeOutput()).toEqual([])
     await windows.advance(1)
     expect(windows.takeOutput()).toEqual([{ value: ['a', 0, 10, [1, 2]], timestamp: undefined }])
-    await windows.advance(1)
     expect(await windows.isEmpty()).toBe(true)
   })
 
@@ -58,28 +67,77 @@ describe('windows of processing time', () => {
     expect(await windows.isEmpty()).toBe(true)
   })
 
-  it('of a session that has ended and grows, since the wall clock was set back, end once more: no record is lost', async () => {
-    class SteppedClock extends ManualClock {
-      backMs = 0
-
-      override wallMs(): number {
-        return super.wallMs() - this.backMs
+  it.each<[string, WindowAssigner, readonly number[], number, readonly unknown[]]>([
+    [
+      'a session that would have contained it',
+      sessionWindows({ gapMs: 10, time: 'processing' }),
+      [8, 10],
+      13,
+      [
+        ['a', 0, 18, [0, 1]],
+        ['a', 5, 15, [2]],
+      ],
+    ],
+    [
+      'a session that would have grown',
+      sessionWindows({ gapMs: 10, time: 'processing' }),
+      [10],
+      5,
+      [
+        ['a', 0, 10, [0]],
+        ['a', 5, 15, [1]],
+      ],
+    ],
+    [
+      'a tumbling window',
+      tumblingWindows({ sizeMs: 10, time: 'processing' }),
+      [10],
+      3,
+      [
+        ['a', 0, 10, [0]],
+        ['a', 0, 10, [1]],
+      ],
+    ],
+  ])(
+    'give each record once, also one that comes after the wall clock was set back behind the end of %s',
+    async (_, assigner, pausesMs, backMs, expected) => {
+      const clock = new SteppedClock(0)
+      const windows = await WindowSubtasks.open({ assigner }, manualEnvironment({ clock }))
+      for (const [n, pauseMs] of pausesMs.entries()) {
+        windows.process({ key: 'a', n })
+        await windows.advance(pauseMs)
       }
+      expect(valuesOf(windows.takeOutput())).toEqual(expected.slice(0, 1))
+      expect(await windows.isEmpty()).toBe(true)
+      clock.backMs = backMs
+      windows.process({ key: 'a', n: pausesMs.length })
+      await windows.advance(100)
+      expect(valuesOf(windows.takeOutput())).toEqual(expected.slice(1))
+      expect(await windows.isEmpty()).toBe(true)
+    },
+  )
+
+  it('fire what their trigger waits for at the end itself, and are gone then', async () => {
+    for (const timesMs of [[10], [10, 4], [4, 10]]) {
+      const seen: number[] = []
+      const trigger: Trigger = {
+        name: 'waiting',
+        onRecord(_value, { timers }) {
+          for (const timeMs of timesMs) timers.register('processing', timeMs)
+          return 'continue'
+        },
+        onProcessingTime(timeMs) {
+          seen.push(timeMs)
+          return 'fire and purge'
+        },
+      }
+      const windows = await openAtZero({ assigner: tumblingWindows({ sizeMs: 10, time: 'processing' }), trigger })
+      windows.process({ key: 'a', n: 1 })
+      await windows.advance(10)
+      expect(seen).toEqual(timesMs.toSorted((left, right) => left - right))
+      expect(valuesOf(windows.takeOutput())).toEqual([['a', 0, 10, [1]]])
+      expect(await windows.isEmpty()).toBe(true)
     }
-    const clock = new SteppedClock(0)
-    const assigner = sessionWindows({ gapMs: 10, time: 'processing' })
-    const windows = await WindowSubtasks.open({ assigner }, manualEnvironment({ clock }))
-    windows.process({ key: 'a', n: 1 })
-    await windows.advance(10)
-    expect(valuesOf(windows.takeOutput())).toEqual([['a', 0, 10, [1]]])
-    clock.backMs = 5
-    windows.process({ key: 'a', n: 2 })
-    await windows.advance(9)
-    expect(valuesOf(windows.takeOutput())).toEqual([])
-    await windows.advance(1)
-    expect(valuesOf(windows.takeOutput())).toEqual([['a', 0, 15, [1, 2]]])
-    await windows.advance(1)
-    expect(await windows.isEmpty()).toBe(true)
   })
 
   it('do not find windows of event time', async () => {

@@ -113,7 +113,8 @@ export type TimeDomain = 'event' | 'processing'
 /** Timers of the current key. Registering the same (domain, timestamp, tag) twice is registering it once. */
 export interface Timers {
   register(domain: TimeDomain, timestampMs: number, tag?: string): void
-  delete(domain: TimeDomain, timestampMs: number, tag?: string): void
+  /** Says whether there was one. */
+  delete(domain: TimeDomain, timestampMs: number, tag?: string): boolean
 }
 
 export interface DueTimer {

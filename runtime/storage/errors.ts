@@ -106,6 +106,13 @@ export const storageErrors = {
     remedy:
       'Name a checkpoint that the job still lists, where it lies: its files belong to the job, which takes them away when it drops it. To keep or copy state, take a savepoint.',
   },
+  'MR-S19': {
+    meaning: 'The job goes on from its HEAD, which was seen before, and there is none at this place.',
+    who: 'user',
+    retry: false,
+    remedy:
+      'Nothing is begun from empty unasked, at an empty place neither. Bring back what was there, or the address in storage. Else say where the job begins, once what it wrote there is taken away or moved: a StreamJob with a path in restoreFrom and another restoreNonce, or from nothing with upgradeMode stateless and another restartNonce, or as a new StreamJob; a process config with job.restore.from or job.restore.empty instead of goesOn.',
+  },
   'MR-S30': {
     meaning: 'The store does not accept the credentials.',
     who: 'user',

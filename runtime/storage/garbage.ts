@@ -18,6 +18,8 @@ export interface Discarding {
   readonly stillUsed: ReadonlySet<ObjectKey>
   /** Asked before each manifest: what there is no time for stays for the next time. */
   readonly mayGoOn: () => boolean
+  /** For who may not wait for the end of it. */
+  readonly onGone?: (id: CheckpointId) => void
   readonly environment: Pick<Environment, 'log'>
 }
 
@@ -31,6 +33,7 @@ export async function discardFiles({
   objectsOf,
   stillUsed,
   mayGoOn,
+  onGone,
   environment,
 }: Discarding): Promise<CheckpointId[]> {
   const gone: CheckpointId[] = []
@@ -41,6 +44,7 @@ export async function discardFiles({
     try {
       await discardOne(manifest, { store, objectsOf, stillUsed })
       gone.push(manifest.id)
+      onGone?.(manifest.id)
     } catch (error) {
       if (error instanceof InvariantError) throw error
       environment.log('warn', 'files of a dropped checkpoint could not be deleted; tried again later', {

@@ -349,6 +349,11 @@ export function isPinned(head: Head, manifest: ManifestRef): boolean {
   )
 }
 
+/** Whether HEAD's own start has completed a checkpoint. */
+export function hasCompleted(head: Head): boolean {
+  return head.retained.some((manifest) => manifest.start === head.start)
+}
+
 /** The largest id of a completed checkpoint that HEAD shows; 0 if none. */
 export function newestCompletedId(head: Head): number {
   return head.retained.at(-1)?.id ?? manifestOf(head.restoredFrom)?.id ?? 0

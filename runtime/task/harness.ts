@@ -97,6 +97,8 @@ export interface TestTaskOptions {
   readonly checkpointTimeoutMs?: number
   /** Default: true. */
   readonly started?: boolean
+  /** It starts, and is not told to begin. */
+  readonly waits?: boolean
   /** Chained in front of the recording operator. */
   readonly first?: StreamOperator
   /** Chained behind it. */
@@ -242,7 +244,10 @@ export async function testTask(options: TestTaskOptions = {}) {
     metrics,
     failpoints: environment.failpoints,
   })
-  const start = (): void => subject.start(input)
+  const start = (): void => {
+    subject.start(input)
+    if (options.waits !== true) subject.begin()
+  }
   if (options.started !== false) start()
   return {
     task: subject,

@@ -1,9 +1,11 @@
 // One subtask: a mailbox loop over its input, its chain and the coordinator's mail. Everything it does happens in run(),
 // one slice at a time; only the async parts of snapshots and commits go on between slices.
 //
-//   restoring → running → finishing → (committing) → ending → finished
-//                   ╰──── stop barrier ───→ (draining) → halted
+//   restoring → restored → running → finishing → (committing) → ending → finished
+//                             ╰──── stop barrier ───→ (draining) → halted
 //
+// restored: it could run, and waits for the coordinator's word that all others could too. What one of them cannot restore ends the start,
+// and nothing may have been read, fired or called by then.
 // finishing: all inputs are read, and what the operators have left, or have in flight, goes out.
 // draining, halted: a savepoint to stop with (rule 25). Behind it nothing is read and nothing emitted, whatever becomes of it: if it
 // fails, the coordinator restarts the task from HEAD.
@@ -12,7 +14,7 @@
 
 import { within } from '../base/deadline.ts'
 import type { Environment, Timer } from '../base/environment.ts'
-import { InvariantError, unreachable } from '../base/errors.ts'
+import { unreachable } from '../base/errors.ts'
 import type { CheckpointId } from '../base/ids.ts'
 import type { MetricGroup } from '../base/metrics.ts'
 import type { SnapshotWriters, SubtaskSnapshot } from '../checkpoint/contract.ts'
@@ -20,10 +22,11 @@ import type { FromSlot, SurvivingSplits, SurvivingTask, TaskDeployment } from '.
 import type { OutputChannel } from '../network/contract.ts'
 import { operatorError } from '../operators/errors.ts'
 import type { Barrier } from '../record/element.ts'
-import type { JobVertex, KeySelector } from '../job/contract.ts'
+import type { JobVertex } from '../job/contract.ts'
 import type { KeyedStateBackend } from '../state/contract.ts'
 import { CommitQueue } from './commit-queue.ts'
 import type { OperatorChain } from './operator-chain.ts'
+import { recordsInto } from './records-into.ts'
 import { SubtaskSnapshots } from './subtask-snapshots.ts'
 import type { InputHost, TaskInput } from './task-input.ts'
 import { TimerFiring } from './timer-firing.ts'
@@ -41,6 +44,7 @@ export type RunOutcome = 'again' | 'wait'
 
 type TaskState =
   | 'restoring'
+  | 'restored'
   | 'running'
   | 'finishing'
   | 'draining'
@@ -83,6 +87,8 @@ export class Task implements InputHost {
   readonly #timers: TimerFiring
   readonly #commits: CommitQueue
   readonly #mail: (() => void)[] = []
+  /** Of operators, from before `begin`: it may call the job's functions and emit, as restored records in flight do. */
+  readonly #heldMail: (() => void)[] = []
   #input!: TaskInput
   #state: TaskState = 'restoring'
   readonly #snapshots: SubtaskSnapshots
@@ -150,21 +156,34 @@ export class Task implements InputHost {
     return this.#state
   }
 
-  /** State is restored and all operators are open: begin to read. */
+  /** State is restored and all operators are open: it runs from `begin` on. */
   start(input: TaskInput): void {
     this.#input = input
-    this.#state = 'running'
+    this.#state = 'restored'
     this.#timers.restored()
     // The enumerator hears of the reader before the reader asks for a split.
     this.#send({ type: 'running', ...this.#identity() })
-    input.start()
+    if (this.#environment.planted.has('begun-before-all-restored')) this.begin()
     this.#options.wake()
   }
 
-  /** As `post`, for what operators have to do later: nothing of theirs may come out behind a stop barrier. */
+  /** All subtasks of the job have restored: read, let timers fire. May be said again, by this coordinator or the next. */
+  begin(): void {
+    // Decided as it is said: before 'running' it is meant for no attempt of this subtask.
+    if (this.#state !== 'restored') return
+    this.post(() => {
+      if (this.#state !== 'restored') return
+      this.#state = 'running'
+      this.#input.start()
+      this.#mail.unshift(...this.#heldMail.splice(0))
+    })
+  }
+
+  /** As `post`, for what operators have to do later: nothing of theirs may come out before `begin` or behind a stop barrier. */
   postOfOperator(mail: () => void): void {
     this.post(() => {
-      if (this.#state !== 'halted') mail()
+      if (this.#state === 'restoring' || this.#state === 'restored') this.#heldMail.push(mail)
+      else if (this.#state !== 'halted') mail()
     })
   }
 
@@ -179,6 +198,7 @@ export class Task implements InputHost {
     this.post(() => {
       if (this.#state === 'finished' || this.#state === 'halted' || barrier.id <= this.#newestCheckpoint) return
       if (this.#state === 'restoring') this.#decline(barrier.id, 'its state is still being restored')
+      else if (this.#state === 'restored') this.#decline(barrier.id, 'it has not been told to begin')
       else if (this.#state === 'running') this.#input.trigger(barrier)
       else this.snapshot(barrier, 0)
     })
@@ -264,6 +284,7 @@ export class Task implements InputHost {
     if (this.#state === 'closed') return
     this.#state = 'closed'
     this.#mail.length = 0
+    this.#heldMail.length = 0
     for (const answer of this.#surveys) answer()
     this.#tick?.cancel()
     this.#timers.close()
@@ -337,6 +358,7 @@ export class Task implements InputHost {
       while (this.#mail.length > 0) this.#mail.shift()!()
       switch (this.#state) {
         case 'restoring':
+        case 'restored':
         case 'finished':
         case 'closed':
           return 'wait'
@@ -358,7 +380,9 @@ export class Task implements InputHost {
     }
   }
 
-  #step(state: Exclude<TaskState, 'restoring' | 'finished' | 'closed'>): 'again' | 'idle' | 'backpressured' {
+  #step(
+    state: Exclude<TaskState, 'restoring' | 'restored' | 'finished' | 'closed'>,
+  ): 'again' | 'idle' | 'backpressured' {
     switch (state) {
       case 'running':
         return this.#work()
@@ -547,39 +571,4 @@ export class Task implements InputHost {
   #send(message: FromSlot): void {
     this.#options.send(message)
   }
-}
-
-/** Sets the key, if that input has one, and gives the record to the chain's first operator. */
-function recordsInto(options: TaskOptions, input: 0 | 1): (value: unknown, timestamp: number) => void {
-  const { chain, keySelectors, keyed } = options
-  const { head } = chain
-  if (head === undefined) {
-    return () => {
-      throw new InvariantError('a record came in to a chain that begins with a source')
-    }
-  }
-  const keySelector = keySelectors[input]
-  if (input === 0) {
-    if (keySelector === undefined) return (value, timestamp) => head.process(value, timestamp)
-    return (value, timestamp) => {
-      try {
-        keyed!.setKey(keySelector(value))
-      } catch (error) {
-        throw keyError(keySelector, options, error)
-      }
-      head.process(value, timestamp)
-    }
-  }
-  if (keySelector === undefined) return (value, timestamp) => head.processSecond!(value, timestamp)
-  return (value, timestamp) => {
-    keyed!.setKey(keySelector(value))
-    head.processSecond!(value, timestamp)
-  }
-}
-
-/** A record is here because of the key that its producer was told; a key of another subtask's range is a second answer of the job's selector. */
-function keyError(keySelector: KeySelector, { headUid }: TaskOptions, error: unknown): unknown {
-  if (!(error instanceof InvariantError)) return error
-  const place = keySelector.place === undefined ? '' : ` at ${keySelector.place}`
-  return operatorError('MR-J68', `The key selector${place}, before operator '${headUid}'.`, error)
 }

@@ -4,6 +4,7 @@ import type { Sink } from '../connectors/contract.ts'
 import { sequence } from '../connectors/sequence.ts'
 import type { SequenceRecord } from '../connectors/sequence.ts'
 import { monotonic } from '../connectors/watermarks.ts'
+import { CONTROL_VERSION } from '../control/contract.ts'
 import type { ControlLink, FromSlot, ToSlot } from '../control/contract.ts'
 import { buildGraph } from '../job/build-graph.ts'
 import { defineJob } from '../job/define-job.ts'
@@ -19,11 +20,14 @@ import { numbersJob } from './test-numbers-job.ts'
 class FakeLink implements ControlLink<FromSlot, ToSlot> {
   readonly sent: FromSlot[] = []
   closed = false
+  saysBegin = true
   tell: (message: ToSlot) => void = () => undefined
   lose: (reason: string) => void = () => undefined
 
+  /** What runs here is all of the job, as the coordinator says at once. */
   send(message: FromSlot): void {
     this.sent.push(message)
+    if (message.type === 'running' && this.saysBegin) this.tell({ type: 'begin' })
   }
 
   onMessage(callback: (message: ToSlot) => void): void {
@@ -44,10 +48,11 @@ class FakeLink implements ControlLink<FromSlot, ToSlot> {
 }
 
 /** One slot that outlives its coordinators, with one chained subtask that reads a numbered source of five records. */
-function subject(options: { readonly onRecord?: (n: number) => void } = {}) {
+function subject(options: { readonly onRecord?: (n: number) => void; readonly waits?: boolean } = {}) {
   const environment = manualEnvironment()
   const { graph, read } = numbersJob(options.onRecord)
   const first = new FakeLink()
+  first.saysBegin = options.waits !== true
   const snapshots = new MemorySnapshots()
   const slot = new Slot({
     slot: slotId('0#1.1'),
@@ -106,7 +111,7 @@ describe('a slot that outlives its coordinator (rule 25)', () => {
     expect(next.sent).toEqual([
       {
         type: 'registered',
-        version: 1,
+        version: CONTROL_VERSION,
         slot: '0#1.1',
         graphHash: expect.any(String),
         tasks: [
@@ -203,6 +208,44 @@ describe('a slot that outlives its coordinator (rule 25)', () => {
       { type: 'registered', tasks: [] },
       { type: 'failed', error: { message: expect.stringContaining('bad record') } },
     ])
+  })
+
+  it('whose coordinator died before it said that all have restored waits for the word of the next, and loses nothing that was assigned', async () => {
+    const { first, settle, attach, assign, decode, read, environment } = subject({ waits: true })
+    await settle()
+    first.tell(assign())
+    await settle()
+    first.lose('its process was killed')
+    await environment.clock.advanceSettled(60_000)
+    const next = attach()
+    await settle()
+    // It has restored: its state is to be taken over, and its split is to be dealt to nobody else.
+    const { tasks } = next.sent[0] as Extract<FromSlot, { type: 'registered' }>
+    expect(tasks).toMatchObject([{ status: 'running', final: undefined, splits: { finished: [], asks: false } }])
+    expect(tasks[0]!.splits!.owned.map(decode)).toEqual([{ index: 0, of: 1, next: 0 }])
+    next.tell({ type: 'adopt', newestKnown: checkpointId(3) })
+    await settle()
+    expect(read).toEqual([])
+    next.tell({ type: 'begin' })
+    await settle()
+    expect(read).toEqual([0, 1, 2, 3, 4])
+  })
+
+  it('that runs already, and is told by the next coordinator to begin, runs on', async () => {
+    const { first, settle, attach, assign, read, task, attempt } = subject()
+    await settle()
+    first.lose('its process was killed')
+    const next = attach()
+    await settle()
+    next.tell({ type: 'adopt', newestKnown: checkpointId(0) })
+    next.tell({ type: 'begin' })
+    next.tell(assign())
+    await settle()
+    next.tell({ type: 'begin' })
+    await settle()
+    expect(read).toEqual([0, 1, 2, 3, 4])
+    expect(next.types.filter((type) => type === 'requestSplit' || type === 'running')).toEqual([])
+    expect(next.sent.at(-1)).toMatchObject({ type: 'finished', task, attempt })
   })
 
   it('drops an alignment that begins long after the loss too: a barrier may have been held up on its way', async () => {

@@ -90,6 +90,10 @@ function subject({ snapshots = new MemorySnapshots(), restored }: Given = {}) {
       receive({ type: 'deploy', tasks: [deployment] })
       await settle()
     },
+    begin: async () => {
+      receive({ type: 'begin' })
+      await settle()
+    },
     /** The source's records from `next` on. */
     assign: async (next: number) => {
       const { factory } = graph.vertices[0]!.chain[0]!
@@ -116,6 +120,7 @@ describe('a slot whose job awaits', () => {
     const snapshots = new MemorySnapshots()
     const first = subject({ snapshots })
     await first.deploy()
+    await first.begin()
     await first.assign(2)
     await first.answer(2)
     await first.answer(4)
@@ -130,6 +135,9 @@ describe('a slot whose job awaits', () => {
       restored: { operators: { asked: { operatorState: { 'in-flight': [share] } } } },
     })
     await second.deploy()
+    // Others may fail to restore yet, and what the function does would have been done by then.
+    expect([second.firstOf('running') !== undefined, second.called()]).toEqual([true, []])
+    await second.begin()
     expect(second.called()).toEqual([3, 4])
     await second.assign(5)
     expect(second.called()).toEqual([3, 4, 5])
@@ -139,8 +147,9 @@ describe('a slot whose job awaits', () => {
   })
 
   it("reports the job's own metrics under their operator", async () => {
-    const { deploy, assign, answer, firstOf, environment } = subject()
+    const { deploy, begin, assign, answer, firstOf, environment } = subject()
     await deploy()
+    await begin()
     await assign(0)
     for (const n of [0, 1]) await answer(n)
     environment.clock.advance(500)

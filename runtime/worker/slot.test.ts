@@ -14,14 +14,18 @@ import { Slot } from './slot.ts'
 import { numbersJob } from './test-numbers-job.ts'
 
 /** One slot with one chained subtask that reads a numbered source; the coordinator is the test. */
-function subject(options: { readonly onRecord?: (n: number) => void } = {}) {
+function subject(options: { readonly onRecord?: (n: number) => void; readonly waits?: boolean } = {}) {
   const environment = manualEnvironment()
   const { graph, read } = numbersJob(options.onRecord)
   const sent: FromSlot[] = []
   let receive: (message: ToSlot) => void = () => undefined
   let lose: (reason: string) => void = () => undefined
   const control: ControlLink<FromSlot, ToSlot> = {
-    send: (message) => sent.push(message),
+    send: (message) => {
+      sent.push(message)
+      // There is no other subtask to wait for.
+      if (message.type === 'running' && options.waits !== true) receive({ type: 'begin' })
+    },
     onMessage: (callback) => void (receive = callback),
     onLost: (callback) => void (lose = callback),
     close: () => undefined,
@@ -89,6 +93,21 @@ describe('a slot', () => {
     assign(0)
     await settle()
     expect(read).toEqual([0, 1, 2, 3, 4])
+    expect(types()).toEqual(['registered', 'running', 'requestSplit', 'finished'])
+  })
+
+  it('reads nothing, and asks for nothing, before it is told that all have restored', async () => {
+    const { deploy, assign, settle, read, tell, types } = subject({ waits: true })
+    deploy()
+    // Not its word: it has not restored.
+    tell({ type: 'begin' })
+    await settle()
+    assign(2)
+    await settle()
+    expect([types(), read]).toEqual([['registered', 'running'], []])
+    tell({ type: 'begin' })
+    await settle()
+    expect(read).toEqual([2, 3, 4])
     expect(types()).toEqual(['registered', 'running', 'requestSplit', 'finished'])
   })
 

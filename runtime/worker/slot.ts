@@ -118,6 +118,9 @@ export class Slot {
       case 'adopt':
         for (const subtask of this.#subtasks.values()) subtask.task.adopt(message.newestKnown)
         return
+      case 'begin':
+        for (const subtask of this.#subtasks.values()) subtask.task.begin()
+        return
       case 'trigger': {
         const { id, kind, halt, triggeredAtMs } = message
         const barrier = { id, kind, triggeredAtMs, alignedMs: 0, ...(halt !== undefined && { halt }) }

@@ -1,5 +1,5 @@
 // Writes tests/golden/v1: `node tests/golden/make.ts`, by hand, once. What lies there is what a job of that version left behind, and
-// later versions must read it for ever: it is never written again.
+// later versions must read it for ever: it is never written again. v2, of whole operators, is written by make-v2.ts.
 
 import { existsSync, rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'

@@ -217,6 +217,7 @@ function status(over: Any): Any {
     restorePoint: point,
     rollbackPoint: point,
     rollbackParallelism: 2,
+    rolledBackStart: 2,
     transition: {
       kind: 'upgrade',
       step: 'closing',

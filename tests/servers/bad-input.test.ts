@@ -122,14 +122,14 @@ describe('a coordinator', () => {
     const { config } = await world.prepared()
     const job = (change: object): unknown => ({ ...config, job: { ...config.job, ...change } })
     const refusals: readonly [unknown, RegExp][] = [
-      [{ ...config, cordinator: {} }, /MR-D31 .*cordinator is unknown/],
-      [{ ...config, nats: { servers: [], pasword: badSecret } }, /MR-D31 .*nats\.pasword is unknown/],
+      [{ ...config, coordinator: undefined, cordinator: {} }, /MR-D31 .*coordinator is missing/],
+      [{ ...config, nats: { servers: [], pasword: badSecret } }, /MR-D31 .*nats\.servers is empty/],
       [
         { ...config, tokens: { ...config.tokens, ownerFile: '/not/there' } },
         /MR-D32 .*tokens\.ownerFile.*\/not\/there/,
       ],
       [job({ start: 0 }), /MR-D31 .*job\.start/],
-      [job({ settings: { retaind: 3 } }), /MR-D31 .*retaind/],
+      [job({ settings: { retaind: 3 }, file: '/not/there.ts' }), /does not know.*job\.settings\.retaind[^]*MR-L01 /],
       [job({ settings: { retained: -1 } }), /MR-J08 .*retained/],
       [job({ file: '/not/there.ts' }), /MR-L01 .*\/not\/there\.ts/],
       [job({ args: { splits: 'many' } }), /MR-J01 [^]*at splits/],

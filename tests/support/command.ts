@@ -24,6 +24,8 @@ export interface CommandOptions {
   readonly folder: string
   /** MILLRACE_FAILPOINTS. */
   readonly failpoints?: string
+  /** `run` checks types first, a compiler each time; default: it does not, since most tests start one job many times. */
+  readonly checkTypes?: boolean
 }
 
 export class RunningCommand {
@@ -33,9 +35,10 @@ export class RunningCommand {
   #stderr = ''
   #waiting: (() => void)[] = []
 
-  constructor(words: readonly string[], { folder, failpoints = '' }: CommandOptions) {
+  constructor(words: readonly string[], { folder, failpoints = '', checkTypes = false }: CommandOptions) {
+    const skipTypes = words[0] === 'run' && !checkTypes ? ['--skip-types'] : []
     const environment = { ...process.env, MILLRACE_FAILPOINTS: failpoints, MILLRACE_DEBUG: '' }
-    this.#child = spawn(process.execPath, [entry, ...words], {
+    this.#child = spawn(process.execPath, [entry, ...words, ...skipTypes], {
       cwd: folder,
       env: environment,
       stdio: ['ignore', 'pipe', 'pipe'],

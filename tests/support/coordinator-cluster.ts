@@ -53,6 +53,8 @@ export class Cluster {
   readonly reported: ReportedRestart[] = []
   /** Records that sinks wrote, in all attempts. */
   appended = 0
+  /** Records that sources gave out, in all attempts. */
+  read = 0
   checkpoints = 0
   readonly savepoints: ManifestRef[] = []
   onRecord: (n: number) => void = () => undefined
@@ -83,6 +85,9 @@ export class Cluster {
 
   /** How long the end of a slot takes, ms. */
   endingMs = 0
+
+  /** What a coordinator says to a slot that it has started, and what does not reach it. */
+  losesWord: (message: ToSlot, slot: SlotId) => boolean = () => false
 
   graph({ settings = {}, regions = false }: JobOptions = {}, parallelism = 2): JobGraph {
     const job = defineJob((env) => {
@@ -214,6 +219,16 @@ export class Cluster {
         enumerator.close = () => (close(), this.onEnumeratorClose())
         return enumerator
       },
+      createReader: (context) => {
+        const reader = source.createReader(context)
+        const poll = reader.poll.bind(reader)
+        reader.poll = (output) =>
+          poll({
+            emit: (value, timestamp, split) => (this.read++, output.emit(value, timestamp, split)),
+            emitTo: (tag, value, timestamp) => output.emitTo(tag, value, timestamp),
+          })
+        return reader
+      },
     }
   }
 
@@ -273,7 +288,7 @@ export class Cluster {
           })
           this.slots.set(id, { slot, end: (reason) => (transport.close(), this.slots.delete(id), lose(reason)) })
         })
-        return near
+        return { ...near, send: (message) => void (this.losesWord(message, id) || near.send(message)) }
       },
       workerOf: (id) => (this.slots.has(id) ? `worker of ${id}` : undefined),
       abandon: () => void (abandoned = this.abandoned = true),

@@ -3,6 +3,7 @@
 
 import {
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -17,6 +18,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { decodeManifest } from '../../runtime/checkpoint/manifest.ts'
 import { LEDGER_MAGIC } from '../../runtime/connectors/sequence.ts'
 import { decodeHead } from '../../runtime/storage/head-format.ts'
 import type { DriverOptions } from './support/driver-contract.ts'
@@ -210,6 +212,51 @@ describe.concurrent('state that cannot be read stops the command and leaves the 
     expect((await refused(start(folder))).message).toMatch(/MR-T03 .*object chk-\d+\/[0-9a-f]{32} .*MR-C50/)
     renameSync(join(folder, 'away'), object)
     await finishesExactly(folder)
+  })
+})
+
+describe.concurrent('state of one subtask of several that cannot be read stops the command before any function or plain sink has seen a record', () => {
+  let left: Promise<string> | undefined
+  /** What a job of two slots left behind, and the piece of state that one of its subtasks wrote. */
+  async function ofTwo(name: string) {
+    left ??= (async () => {
+      const folder = fresh('of two, killed')
+      const process = start(folder, {}, { parallelism: 2, failpoints: 'coordinator.confirm.before:kill:4' })
+      expect((await process.ended()).signal, process.story()).toBe('SIGKILL')
+      return folder
+    })()
+    const folder = join(root, name)
+    cpSync(await left, folder, { recursive: true })
+    hurry(folder)
+    const path = join(newestCheckpoint(folder), '_metadata')
+    const counters = decodeManifest(readFileSync(path), path).vertices.flatMap(
+      ({ operators }) => operators['counter'] ?? [],
+    )
+    const [own, others] = counters.map((counter) => counter!.keyed!.groups.flatMap(({ handle }) => handle ?? []))
+    const piece = own!.find((handle) => handle.kind === 'object')!
+    expect(others!.filter((handle) => handle.kind === 'object' && handle.object === piece.object)).toEqual([])
+    return { folder, piece, object: join(objectsOf(folder), piece.object), seen: join(folder, 'seen') }
+  }
+
+  it('with a flipped bit', async () => {
+    const { folder, piece, object, seen } = await ofTwo('one flipped')
+    const mend = damage(object, (bytes) => {
+      bytes[piece.offset + Math.floor(piece.length / 2)]! ^= 0x10
+      return bytes
+    })
+    const { message } = await refused(start(folder, { seen }, { parallelism: 2 }))
+    expect([message, existsSync(seen)]).toEqual([expect.stringMatching(/MR-T03 .*MR-C51/), false])
+    mend()
+    await finished(start(folder, { seen }, { parallelism: 2 }))
+    expectExact(folder)
+    expect(new Set(readFileSync(seen, 'utf8').trim().split('\n'))).toEqual(new Set(['function', 'plain sink']))
+  })
+
+  it('missing', async () => {
+    const { folder, object, seen } = await ofTwo('one missing')
+    rmSync(object)
+    const { message } = await refused(start(folder, { seen }, { parallelism: 2 }))
+    expect([message, existsSync(seen)]).toEqual([expect.stringMatching(/MR-T03 .*MR-C50/), false])
   })
 })
 

@@ -158,6 +158,28 @@ const brokenJobs: Readonly<Record<string, BrokenJob>> = {
 }
 
 describe('a job file', () => {
+  it('whose types are wrong is refused before anything is begun, and all that is wrong with them is told', async () => {
+    await inFolder(async (folder) => {
+      const job = `import { defineJob, z } from 'millrace'
+import { fromCollection, printSink } from 'millrace/connectors'
+
+export default defineJob((env) => {
+  const numbers = fromCollection([{ value: 1 }], { schema: z.object({ value: z.number() }) })
+  env.source(numbers, { uid: 'a' }).map((n) => n.valeu).sinkTo(printSink())
+  env.source(numbers, { uid: 'b' }).filter((n) => n.value > 'one').sinkTo(printSink())
+})`
+      await writeFile(join(folder, 'typed.ts'), job)
+      const result = await runCommand(['run', 'typed.ts'], { folder, checkTypes: true })
+      expect(result).toMatchObject({ exitCode: 2, stdout: '' })
+      expect(result.stderr).toMatch(/^MR-L21 .*typed\.ts:6:50 TS2551: .*valeu.*typed\.ts:7:\d+ TS2365/s)
+      expect(await readdir(folder)).toEqual(['typed.ts'])
+      await writeFile(join(folder, 'typed.ts'), job.replace('valeu', 'value').replace("'one'", '1'))
+      const right = await runCommand(['run', 'typed.ts', '--parallelism', '1'], { folder, checkTypes: true })
+      expect(right).toMatchObject({ exitCode: 0, stdout: '1\n' })
+      expect(right.stderr).not.toContain('types')
+    })
+  })
+
   it.each(Object.entries(brokenJobs))(
     '%s gets one error that says where and what to do',
     async (_, { body, exitCode, says }) => {

@@ -10,7 +10,10 @@ export interface PodObject {
     readonly labels: Readonly<Record<string, string>>
     readonly deletionTimestamp?: string
   }
-  readonly spec: { readonly nodeName?: string; readonly containers: readonly { readonly image: string }[] }
+  readonly spec: {
+    readonly nodeName?: string
+    readonly containers: readonly { readonly name: string; readonly image: string }[]
+  }
   readonly status: {
     readonly phase: string
     readonly conditions?: readonly { readonly type: string; readonly status: string }[]
@@ -37,9 +40,13 @@ export async function victimsAt(cluster: Cluster, at: PodsAt, count: number): Pr
   return victims
 }
 
-/** As a pod's death on its node looks: gone at once, without a word to its process. Resolves when they are gone. */
+/**
+ * As a pod's death on its node looks: its processes are gone without a word, then itself. Deleted alone, without grace, a worker still hears
+ * SIGTERM, and was once quick enough to leave in order; that is what happens where a cluster lets nobody kill. Resolves when they are gone.
+ */
 export async function killPodsAt(cluster: Cluster, at: PodsAt, count = Number.POSITIVE_INFINITY): Promise<void> {
   const victims = await victimsAt(cluster, at, count)
+  if (cluster.can.kill) await Promise.all(victims.map((victim) => killProcessesOf(cluster, at.namespace, victim)))
   const names = victims.map(({ metadata }) => metadata.name)
   const how = ['--grace-period=0', '--force', '--wait=false', '--ignore-not-found']
   await cluster.kubectl(['--namespace', at.namespace, 'delete', 'pod', ...names, ...how])
@@ -47,4 +54,11 @@ export async function killPodsAt(cluster: Cluster, at: PodsAt, count = Number.PO
   await wait(`pods ${names.join()} to be gone`, async () =>
     (await podsAt(cluster, at)).every(({ metadata }) => !were.has(metadata.uid)),
   )
+}
+
+async function killProcessesOf(cluster: Cluster, namespace: string, { metadata, spec }: PodObject): Promise<void> {
+  for (const { name } of spec.containers) {
+    // One that does not run, yet or any more, needs no killing.
+    await cluster.killContainer({ namespace, pod: metadata.name, container: name }).catch(() => undefined)
+  }
 }

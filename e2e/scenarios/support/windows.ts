@@ -83,7 +83,8 @@ async function killEachWhileHeld(
         `${victim} killed: ${restarted} of ${attempts.length} subtasks were restarted, not ${expected}: ${attemptsBefore.join()} and then ${attempts.join()}`,
       )
     const rise = incarnation - incarnationBefore
-    if (rise !== (victim === 'coordinator' ? 1 : 0))
+    // The kubelet may have begun another one in the pod before it was gone.
+    if (victim === 'coordinator' ? rise < 1 || rise > 2 : rise !== 0)
       throw new Error(`${victim} killed: the incarnation rose by ${rise}`)
     say(`${victim} killed with ${hold.what} held: ${restarted} subtasks restarted, checkpoints go on`)
   }

@@ -40,6 +40,7 @@ import { watchedSlots } from './moments.ts'
 import { SimSlots } from './slots.ts'
 import type { SpawnedSlot } from './slots.ts'
 import { Witness } from './witness.ts'
+import { BeginWatch } from './begin-watch.ts'
 import { WorkerPool } from './worker-pool.ts'
 import { remoteSlots } from './workers.ts'
 import type { JobNetwork } from './workers.ts'
@@ -82,6 +83,8 @@ export interface Origin {
   readonly savepoint: ManifestRef
   readonly cut: SavepointCut
   readonly of: JobCluster
+  /** This job lacks an operator that the other one had, and drops its state. */
+  readonly drops: boolean
 }
 
 export class JobCluster {
@@ -97,6 +100,7 @@ export class JobCluster {
   readonly gate: Gate
   /** What no run may show, whatever fails. */
   readonly failures: string[] = []
+  readonly #beginWatch = new BeginWatch((what) => void this.failures.push(what))
   /** How the job ended, by the last coordinator that said so. */
   outcome: JobOutcome | undefined
   /** Completed savepoints, those to stop with among them. */
@@ -398,6 +402,7 @@ export class JobCluster {
       ...foreign,
       ...this.#restore(started),
       observer: {
+        running: () => this.#beginWatch.allRun(this.#slots),
         checkpointCompleted: ({ manifest }) => {
           if (manifest.kind === 'savepoint') this.savepoints.set(manifest.id, manifest)
         },
@@ -647,15 +652,16 @@ export class JobCluster {
       ledgers,
       gate: this.gate.handle(process),
       witness: this.witness.sink(process),
+      onRead: this.#beginWatch.handle(process),
     })
   }
 
   /** The other job goes on, and commits what its savepoint holds itself: this one has a ledger of its own. */
   #restore({ number }: Start) {
     if (this.origin === undefined || number > 1) return {}
-    const { savepoint } = this.origin
+    const { savepoint, drops } = this.origin
     const from = { ...savepoint, path: `${foreignScheme}${savepoint.path}` as ObjectKey }
-    return { restore: { from, committed: true, allowNonRestoredState: false, allowDrained: false } }
+    return { restore: { from, committed: true, allowNonRestoredState: drops, allowDrained: false } }
   }
 
   #foreign(process: SimProcess): { readonly foreign?: ForeignObjects } {

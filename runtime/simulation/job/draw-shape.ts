@@ -43,7 +43,8 @@ const manySplits = [8, 12]
 
 export function drawShape(random: SeededRandom): JobShape {
   const flow = random.pick(names)
-  const shape = drawTrial(drawKind(flow, random), random)
+  const drawn = drawTrial(drawKind(flow, random), random)
+  const shape = { ...drawn, removable: drawn.copied !== undefined && random.split('removable').chance(0.4) }
   return shape.trial === undefined && dealtFlows.has(flow) && random.chance(0.5) ? dealt(shape, random) : shape
 }
 
@@ -210,6 +211,7 @@ function drawAny(flow: FlowName, random: SeededRandom): JobShape {
     ...drawSavepoints(flow, ending, random),
     // Else the sources would be as slow as what they feed. Seven of everything would be a crowd.
     apart: sudden || (rescaled?.large !== true && random.chance(0.5)),
+    removable: false,
     chainedSink: random.chance(0.5),
     ...drawSinks(flow, ending, random),
     maxParallelism,

@@ -33,6 +33,8 @@ export interface GraphContext {
   readonly ledgers: readonly LedgerSystem[]
   readonly gate: GateHandle
   readonly witness: Sink<Entry>
+  /** Called for each record of a source. */
+  readonly onRead: () => void
 }
 
 export function graphOf(context: GraphContext): JobGraph {
@@ -103,9 +105,29 @@ function branch(env: JobEnvironment, context: GraphContext, prefix: string, ledg
   const beside = (other: Sink<Entry>, uid: string): void => {
     results.sinkTo(other).uid(uid).parallelism(shape.parallelism.keyed).slotSharingGroup(group('keyed'))
   }
+  if (shape.removable) remember(results, shape, group('keyed'))
   if (shape.slowSink) beside(ledgerSink(context.ledgers[1]!), 'slow')
   if (shape.witness) beside(context.witness, 'witness')
   if (shape.files) beside(jsonLineFileSink<Entry>({ folder: filesFolder }), 'files')
+}
+
+/** Keeps the newest entry of each key, for nobody. */
+function remember(results: Stream<Entry>, { parallelism }: JobShape, group: string): void {
+  const place = <Placed extends { parallelism(n: number): Placed; slotSharingGroup(name: string): Placed }>(
+    of: Placed,
+  ) => of.parallelism(parallelism.keyed).slotSharingGroup(group)
+  const newest = place(results.keyBy(({ key }) => key).reduce((_, last) => last)).uid('removable')
+  place(newest.sinkTo(nowhere))
+}
+
+const nowhere: Sink<Entry> = {
+  name: 'nowhere',
+  createWriter: () => ({
+    open: () => Promise.resolve(),
+    write: () => undefined,
+    prepareCommit: () => Promise.resolve([]),
+    close: () => undefined,
+  }),
 }
 
 interface SourceParts {
@@ -118,7 +140,7 @@ interface SourceParts {
 
 function source(
   env: JobEnvironment,
-  { shape, gate }: GraphContext,
+  { shape, gate, onRead }: GraphContext,
   { uid, first, splits, group }: SourceParts,
 ): OperatorStream<Numbered> {
   const share = (splits / shape.splits) * (shape.slowSource && first > 0 ? 0.25 : 1)
@@ -160,7 +182,13 @@ function source(
     .source(held, { uid, watermarks })
     .parallelism(shape.parallelism.source)
     .slotSharingGroup(group('source'))
-    .map(({ split, n, magic }) => ({ split: split + first, n, magic, pad }), { schema: numberedSchema })
+    .map(
+      ({ split, n, magic }) => {
+        onRead()
+        return { split: split + first, n, magic, pad }
+      },
+      { schema: numberedSchema },
+    )
     .parallelism(shape.parallelism.source)
 }
 

@@ -27,7 +27,7 @@ const adoptionFailpoints = [
 ] as const satisfies readonly FailpointName[]
 
 /**
- * words: when it says, or hears, such a message. swapped: HEAD has changed, and it does not know yet. request: one waits in HEAD. partial: a
+ * words: when it says, or hears, such a message. beginning: what restarts has restored, and does not hear that it may begin. swapped: HEAD has changed, and it does not know yet. request: one waits in HEAD. partial: a
  * slot or worker dies too. slot of the adopted: soon after. half restarted: it dies while it restarts what one of its workers, which it
  * cannot reach, runs on in its earlier attempts. overtaken: it is silent until another one has taken over, and wakes up. another: two at once. The rest are cuts.
  */
@@ -37,6 +37,7 @@ type Moment =
   | 'adoption'
   | 'collecting'
   | 'assigning'
+  | 'beginning'
   | 'finishing'
   | 'waiting for a checkpoint'
   | 'swapped'
@@ -58,6 +59,7 @@ const weights: Readonly<Record<Moment, number>> = {
   adoption: 4,
   collecting: 3,
   assigning: 2,
+  beginning: 2,
   finishing: 2,
   'waiting for a checkpoint': 2,
   swapped: 3,
@@ -90,6 +92,7 @@ const mild: ReadonlySet<Moment> = new Set<Moment>([
 const words: Partial<Record<Moment, readonly (FromSlot['type'] | ToSlot['type'])[]>> = {
   collecting: ['trigger', 'acknowledged'],
   assigning: ['assign'],
+  beginning: ['begin'],
   finishing: ['finished'],
   'waiting for a checkpoint': ['waitsForCheckpoint'],
 }
@@ -190,6 +193,7 @@ export class LostCoordinators {
       this.#failpoint = random.pick(adoptionFailpoints)
       this.#kill('killed: its slots run on')
     }
+    if (moment === 'beginning') this.#killOne(1)
     const awaited = moment in words || moment === 'failpoint' || moment === 'adoption' || moment === 'swapped'
     if (!awaited && moment !== 'request') return this.#after(random.between(0, 300), () => this.#strike())
     if (moment === 'request') this.#awaitRequest()
@@ -245,9 +249,10 @@ export class LostCoordinators {
         if (random.chance(0.3)) this.#after(random.between(100, 2_000), () => this.#killOne())
         return this.#after(random.between(0, 100), () => this.#kill('killed: its slots run on'))
       case 'assigning':
+      case 'beginning':
         // What it has just said is lost.
         if (coordinator !== undefined) for (const slot of slots) network.cut({ from: coordinator, to: slot }, 2_000)
-        return this.#kill('killed: what it assigned is lost')
+        return this.#kill(`killed: what it said when ${moment} is lost`)
       case 'slot of the adopted':
         this.#slotOfAdopted(this.#cluster.takeovers)
         return this.#kill('killed: its slots run on')

@@ -85,6 +85,8 @@ export interface JobShape {
   readonly savepoints: number
   /** Of another job that begins at the first of them while this one goes on; undefined: there is none. */
   readonly copied: Parallelism | undefined
+  /** A keyed operator beside, whose results nobody keeps: the other job lacks it, and may drop its state. */
+  readonly removable: boolean
   /** Each vertex in slots of its own, so that all its edges are remote; else one subtask of each shares a slot. */
   readonly apart: boolean
   readonly chainedSink: boolean

@@ -81,8 +81,9 @@ export const scenario: ScenarioModule['scenario'] = async (world: World): Promis
   job.openEarly(random)
   if (shape.copied !== undefined)
     copyWhenSaved(world, job, (savepoint, cut) => {
-      const copyShape = { ...shape, parallelism: shape.copied!, rescaled: undefined, copied: undefined, witness: false }
-      const origin = { savepoint, cut, of: cluster }
+      const less = { rescaled: undefined, copied: undefined, witness: false, removable: false }
+      const copyShape = { ...shape, parallelism: shape.copied!, ...less }
+      const origin = { savepoint, cut, of: cluster, drops: shape.removable }
       const copy = new SimulatedJob(world, { shape: copyShape, origin, mayEnd: () => mayEnd() && copy.hasCheckpoint })
       jobs.push(copy)
       services.push(...copy.cluster.services)

@@ -68,10 +68,11 @@ export class TimerTable implements HeapTable, Timers {
     this.add(timer)
   }
 
-  delete(domain: TimeDomain, timestampMs: number, tag = ''): void {
+  delete(domain: TimeDomain, timestampMs: number, tag = ''): boolean {
     const timers = this.find()
     const timer = timers === undefined ? undefined : findTimer(timers, this.heapOf(domain), timestampMs, tag)
     if (timer !== undefined) this.remove(timer)
+    return timer !== undefined
   }
 
   /** Removes the timer, moves to its key and says what it was. */

@@ -1,5 +1,6 @@
 // A counter whose state, names and input differ from start to start, as a job file's do when somebody edits it.
 
+import { appendFileSync } from 'node:fs'
 import { isMainThread } from 'node:worker_threads'
 import { defineJob, outputTag, valueState, z } from 'millrace'
 import { MALFORMED_TAG, jsonLineFileSink, jsonLineFiles, sequenceRecordSchema } from 'millrace/connectors'
@@ -25,6 +26,8 @@ const args = z.object({
   /** The graph that a slot builds is not the coordinator's. */
   graphDiffers: z.boolean().default(false),
   malformed: z.enum(['fail', 'skip', 'side output']).default('fail'),
+  /** A file that tells who has seen a record beside the ledger: a function and a plain sink, chained to the source. */
+  seen: z.string().optional(),
   /** JSON lines to read in place of the sequence. */
   input: z.string().optional(),
 })
@@ -48,6 +51,14 @@ export default defineJob({ args }, (env, options) => {
       .sideOutput(outputTag<MalformedFileRecord>(MALFORMED_TAG))
       .sinkTo(jsonLineFileSink({ folder: 'out/malformed' }))
       .uid('malformed')
+  }
+  const { seen } = options
+  if (seen !== undefined) {
+    const writer = { open: async () => undefined, prepareCommit: async () => [], close: () => undefined }
+    numbers
+      .map((record) => (appendFileSync(seen, 'function\n'), record))
+      .sinkTo({ name: 'seen', createWriter: () => ({ ...writer, write: () => appendFileSync(seen, 'plain sink\n') }) })
+      .uid('seen')
   }
   numbers
     .keyBy(({ split, n }) => keyOf(split, n))

@@ -1,0 +1,59 @@
+import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { comparedWith, peerOrWord } from './peer.ts'
+
+const word = 'MILLRACE_PEERS is not set: no peer is measured, and no ratio printed.'
+
+describe('a benchmark without $MILLRACE_PEERS', () => {
+  it('says once that no ratio is printed, and prints none', () => {
+    const said: string[] = []
+    expect(peerOrWord(undefined, (text) => said.push(text))).toBeUndefined()
+    expect(said).toEqual([word])
+    const figure = { bench: 'snapshot', metric: 'size', value: 10, ...comparedWith(10, undefined, { better: 'lower' }) }
+    expect(JSON.stringify(figure)).toBe('{"bench":"snapshot","metric":"size","value":10}')
+  })
+
+  it('has no other way to a ratio', async () => {
+    const folder = new URL('..', import.meta.url)
+    const names = (await readdir(folder)).filter((name) => name.endsWith('.ts') && name !== 'figure.ts')
+    const texts = await Promise.all(names.map((name) => readFile(new URL(name, folder), 'utf8')))
+    const comparing = names.filter((_, index) => /measure\/peer\.ts/.test(texts[index]!))
+    expect(comparing).toEqual(['recovery.ts', 'snapshot.ts', 'throughput.ts'])
+    for (const [index, name] of names.entries()) {
+      const calls = texts[index]!.match(/\bpeerOrWord\(options\.peers\)/g) ?? []
+      expect([name, calls.length]).toEqual([name, comparing.includes(name) ? 1 : 0])
+
+      if (comparing.includes(name)) expect(texts[index]).not.toMatch(/\bratio[:,]/)
+    }
+  })
+})
+
+describe('a benchmark with $MILLRACE_PEERS', () => {
+  it('asks the peer there, says nothing, and gives a ratio that is above 1 where ours is better', async () => {
+    const peers = await mkdtemp(join(tmpdir(), 'millrace-peers-'))
+    try {
+      expect(() => peerOrWord(peers, () => undefined)).toThrow(/^MILLRACE_PEERS is .*, but there is no .*run1\.sh\.$/)
+      await mkdir(join(peers, 'flink'))
+      const script = '#!/bin/sh\necho "warming up"\necho "{\\"events_s\\": 50, \\"asked\\": \\"$*\\"}"\n'
+      await writeFile(join(peers, 'flink/run1.sh'), script, { mode: 0o755 })
+      const said: string[] = []
+      const answer = await peerOrWord(peers, (text) => said.push(text))!({ kind: 'keyed', p: 2 })
+      expect(answer).toEqual({ events_s: 50, asked: 'kind=keyed p=2' })
+      expect(said).toEqual([])
+      expect(comparedWith(100, answer.events_s, { better: 'higher' })).toEqual({
+        peer: 'Flink',
+        peerValue: 50,
+        ratio: 2,
+      })
+      expect(comparedWith(100, 50, { name: 'Flink, object reuse', better: 'lower' })).toEqual({
+        peer: 'Flink, object reuse',
+        peerValue: 50,
+        ratio: 0.5,
+      })
+    } finally {
+      await rm(peers, { recursive: true, force: true })
+    }
+  })
+})
