@@ -107,7 +107,7 @@ describe('imports', () => {
   })
 
   it('of decisions about a job are pure: no client, no cache, no act', () => {
-    const pure = /^operator\/(decide|upgrade|validate|status|conditions|revision)[^/]*\.ts$/
+    const pure = /^operator\/(decide|upgrade|validate|status|conditions|revision|progress)[^/]*\.ts$/
     const inner = [
       pure,
       /^operator\/((savepoint-)?contract|resources\/[a-z-]+)\.ts$/,
