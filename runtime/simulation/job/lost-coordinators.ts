@@ -10,22 +10,17 @@ import type { JobCluster } from './cluster.ts'
 
 /** Where a coordinator dies in the middle of something that it does. */
 const failpoints = [
-  'coordinator.trigger.before',
-  'coordinator.trigger.after',
   'coordinator.manifest.before',
   'coordinator.manifest.after',
   'coordinator.swap.before',
   'coordinator.swap.after',
   'coordinator.complete.before',
-  'coordinator.complete.after',
   'coordinator.confirm.before',
   'coordinator.confirm.after',
   'coordinator.discard.before',
 ] as const satisfies readonly FailpointName[]
 
 const adoptionFailpoints = [
-  'coordinator.begin.before',
-  'coordinator.begin.after',
   'coordinator.adopt.before',
   'coordinator.adopt.middle',
   'coordinator.adopt.after',
