@@ -515,13 +515,12 @@ describe('a job that has ended, and its coordinator with it', () => {
     const at = { atMs: 0, start: 1, incarnation: 1, failed: null, workers: null }
     const exception = { ...at, message: 'Error: it broke', code: null, restarted: 0, restartInMs: null }
     const history = encodeHistory({ completed: [], failed: [], exceptions: [exception], restarts: [] })
-    const storage = { checkpoints: `file://${folder}/store` }
-    const stores = await openStores({ storage, files: new NodeFiles(), environment, probe: false })
+    const where = { storage: { checkpoints: `file://${folder}/store` }, files: new NodeFiles(), environment }
+    const stores = await openStores({ ...where, probe: false })
     await stores.objects.create(historyKey(incarnation(1), 1), history)
     await stores.close()
-    printed = ''
     await give('exceptions', ...words)
-    expect(printed).toContain('  Error: it broke\n  the job was given up\n')
+    expect(printed).toMatch(/\n {2}Error: it broke\n {2}the job was given up\n$/)
   })
 
   it('for good is cancelled already', async () => {
