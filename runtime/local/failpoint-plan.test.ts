@@ -5,15 +5,15 @@ describe('failpoints of a real process', () => {
   it('act at the time that they name, once, and each in its own way', () => {
     const acts: string[] = []
     const plan = parseFailpoints('task.close:hold:2,task.finish:throw,task.close:kill:3,task.close:hold:4')
-    const { hit } = plannedFailpoints(plan, {
+    const failpoints = plannedFailpoints(plan, {
       kill: () => acts.push('kill'),
       hold: (name) => acts.push(`hold ${name}`),
     })
-    for (let time = 1; time <= 5; time++) hit('task.close')
+    for (let time = 1; time <= 5; time++) failpoints.hit('task.close')
     expect(acts).toEqual(['hold task.close', 'kill', 'hold task.close'])
-    expect(() => hit('task.finish')).toThrow('failpoint task.finish, time 1')
-    hit('task.finish')
-    hit('task.process')
+    expect(() => failpoints.hit('task.finish')).toThrow('failpoint task.finish, time 1')
+    failpoints.hit('task.finish')
+    failpoints.hit('task.process')
     expect(acts).toHaveLength(3)
   })
 
