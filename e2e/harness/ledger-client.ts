@@ -18,6 +18,8 @@ export interface LedgerReport extends BookReport {
   readonly aborted: number
   readonly open: number
   readonly preCommitted: number
+  /** Calls in this life of the server: of transactions that are not there, such as aborted ones, or that would lose or double entries. */
+  readonly refused: number
 }
 
 export interface LedgerHealth {

@@ -38,6 +38,8 @@ export class LedgerHttp {
   readonly #holds = new Holds()
   /** What tests leave for their jobs: how many times each may still be taken. */
   readonly #marks = new Map<string, number>()
+  /** By book. */
+  readonly #refused = new Map<string, number>()
 
   constructor(store: LedgerStore) {
     this.#store = store
@@ -138,6 +140,7 @@ export class LedgerHttp {
     const outcome = await act()
     if ((await pass('after')) === 'gone') return undefined
     if (outcome.kind === 'done') return ok({})
+    this.#refused.set(book, (this.#refused.get(book) ?? 0) + 1)
     return { status: outcome.kind === 'unknown' ? 404 : 409, body: { kind: outcome.kind, error: outcome.why } }
   }
 
@@ -160,7 +163,9 @@ export class LedgerHttp {
     })
     const of = (wanted: string): number => states.filter((state) => state === wanted).length
     const nowMs = this.#store.nowMs()
-    return ok({ book, nowMs, ...report, committed, aborted, open: of('open'), preCommitted: of('pre-committed') })
+    const refused = this.#refused.get(book) ?? 0
+    const [open, preCommitted] = [of('open'), of('pre-committed')]
+    return ok({ book, nowMs, ...report, committed, aborted, open, preCommitted, refused })
   }
 
   async #first({ book, query }: Call): Promise<Answer> {

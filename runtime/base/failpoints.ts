@@ -1,8 +1,12 @@
 // Every failpoint's name, in the order in which a checkpoint meets them.
 
 export const failpointNames = [
+  'coordinator.begin.before',
+  'coordinator.begin.after',
   'task.restore',
   'task.process',
+  'coordinator.trigger.before',
+  'coordinator.trigger.after',
   'task.snapshot.sync',
   'task.snapshot.async',
   'task.acknowledge.before',
@@ -14,6 +18,7 @@ export const failpointNames = [
   'coordinator.swap.before',
   'coordinator.swap.after',
   'coordinator.complete.before',
+  'coordinator.complete.after',
   'sink.commit.before',
   'sink.commit.middle',
   'sink.commit.after',
@@ -26,6 +31,8 @@ export const failpointNames = [
   'coordinator.adopt.after',
   'task.finish',
   'task.close',
+  'coordinator.end.before',
+  'coordinator.end.after',
 ] as const
 
 export type FailpointName = (typeof failpointNames)[number]

@@ -5,7 +5,7 @@ import type { Contents } from '../admin/restore-point.ts'
 import { counted } from '../base/counted.ts'
 import type { HeadSummary } from '../rest/resources.ts'
 import type { AdminAction } from './admin-options.ts'
-import { timeText } from './checkpoints-command.ts'
+import { timeText } from './time-text.ts'
 import { grouped } from './progress.ts'
 
 export interface AdminReport {

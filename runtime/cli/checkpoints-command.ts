@@ -1,6 +1,8 @@
 // `millrace checkpoints`: those that a job retains and, while it runs, how the last ones went; takes one if asked to.
 
 import { z } from 'zod'
+import { checkpointId } from '../base/ids.ts'
+import type { CheckpointId } from '../base/ids.ts'
 import { headKeeperOf, snapshotFolderIn } from '../local/local-jobs.ts'
 import type { LocalWorld, StoredJob } from '../local/local-jobs.ts'
 import { manifestView } from '../rest/job-views.ts'
@@ -8,6 +10,7 @@ import { nothing } from '../rest/request-resources.ts'
 import { checkpoints as checkpointsResource } from '../rest/resources.ts'
 import type { CheckpointsResource } from '../rest/resources.ts'
 import { notRunning } from './await-job.ts'
+import { detailText, oneCheckpoint } from './checkpoint-detail.ts'
 import { controlHelp, controlWords, targetOptions, timeoutHelp, timeoutMsOf, timeoutOption } from './control-words.ts'
 import type { ControlWords, LocalTarget, RemoteTarget } from './control-words.ts'
 import { commandError } from './errors.ts'
@@ -20,18 +23,22 @@ import { formatDuration, grouped } from './progress.ts'
 import { remoteJob } from './remote-job.ts'
 import { newRequest } from './request-word.ts'
 import { table } from './table.ts'
-import { readWords } from './words.ts'
+import { timeText } from './time-text.ts'
+import { readWords, wholeNumber } from './words.ts'
 import type { CommandSyntax } from './words.ts'
 
 export interface CheckpointsCommand extends ControlWords {
   readonly kind: 'checkpoints'
   readonly json: boolean
   readonly trigger: boolean
+  /** The one to show with what each subtask took; undefined: all of them. */
+  readonly one: CheckpointId | undefined
   readonly timeoutMs: number
 }
 
 const help = `millrace checkpoints <job> [options]   the checkpoints of a job
 
+  --id N             that one alone, with what each subtask took
   --trigger          take one now, and wait for it; the job must run
   --json             as JSON, with what each subtask took
 ${timeoutHelp}
@@ -46,24 +53,34 @@ export const checkpointsSyntax: CommandSyntax<CheckpointsCommand> = {
   help,
   parse: (words) => {
     const options = {
+      id: { type: 'string' },
       trigger: { type: 'boolean' },
       json: { type: 'boolean' },
       ...timeoutOption,
       ...targetOptions,
     } as const
     const { values, positionals } = readWords({ command: 'checkpoints', words, options })
+    const one = wholeNumber('id', values.id)
+    if (one !== undefined && values.trigger === true)
+      throw commandError('MR-L10', 'checkpoints: --id shows one that there is, and --trigger takes another.')
     return {
       kind: 'checkpoints',
       ...controlWords({ command: 'checkpoints', positionals, values }),
       json: values.json === true,
       trigger: values.trigger === true,
+      one: one === undefined ? undefined : checkpointId(one),
       timeoutMs: timeoutMsOf(values.timeout),
     }
   },
 }
 
 export async function showCheckpoints(command: CheckpointsCommand, edge: ControlEdge): Promise<void> {
-  const { target } = command
+  const { target, one } = command
+  if (one !== undefined) {
+    const found = await oneCheckpoint(one, target, edge)
+    edge.terminal.print(command.json ? JSON.stringify(found, undefined, 2) : detailText(found))
+    return
+  }
   const { id, shown } =
     target.kind === 'local' ? await ofLocal(command, target, edge) : await ofRemote(command, target, edge)
   edge.terminal.print(command.json ? JSON.stringify(shown, undefined, 2) : text(id, shown))
@@ -173,8 +190,4 @@ function completedRow(completed: CheckpointsResource['completed'][number]): stri
     most('syncMs'),
     most('asyncMs'),
   ]
-}
-
-export function timeText(wallMs: number): string {
-  return new Date(wallMs).toISOString().replace('T', ' ').replace(/\..*/, ' UTC')
 }

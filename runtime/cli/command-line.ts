@@ -5,6 +5,7 @@ import { adminSyntax } from './admin-options.ts'
 import { cancelSyntax } from './cancel-command.ts'
 import { checkpointsSyntax } from './checkpoints-command.ts'
 import { commandError } from './errors.ts'
+import { exceptionsSyntax } from './exceptions-command.ts'
 import { listSyntax } from './list-command.ts'
 import { preflightSyntax } from './preflight-options.ts'
 import { rescaleSyntax } from './rescale-command.ts'
@@ -22,6 +23,7 @@ const syntaxes = [
   listSyntax,
   statusSyntax,
   checkpointsSyntax,
+  exceptionsSyntax,
   savepointSyntax,
   stopSyntax,
   cancelSyntax,

@@ -66,6 +66,7 @@ export async function runCoordinator(command: CoordinatorCommand, edge: ProcessE
   const { NodeFiles } = await import('../local/platform/node-files.ts')
   const { realEnvironment } = await import('../local/platform/real-environment.ts')
   const { plannedFailpoints } = await import('../local/failpoint-plan.ts')
+  const { ownProcess } = await import('../local/platform/own-process.ts')
   const { jsonLog } = await import('../distributed/platform/json-log.ts')
   const { supervise, endWithSupervisor, tellOwned } = await import('../supervisor/platform/supervise.ts')
   const files = new NodeFiles()
@@ -85,7 +86,7 @@ export async function runCoordinator(command: CoordinatorCommand, edge: ProcessE
   for (const message of unknown) log('warn', message)
   // Nobody waits for its answer, and an exit would wait for a thread that nothing interrupts.
   endWithSupervisor(() => edge.kill())
-  const environment = realEnvironment({ log, failpoints: plannedFailpoints(edge.failpoints, edge.kill) })
+  const environment = realEnvironment({ log, failpoints: plannedFailpoints(edge.failpoints, ownProcess) })
   const { startCoordinator, mayGoBetter } = await import('../distributed/coordinator-process.ts')
   const told = Promise.withResolvers<'told'>()
   let hasStarted = false

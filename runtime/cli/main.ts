@@ -90,6 +90,9 @@ async function main(): Promise<number> {
       case 'checkpoints':
         await (await import('./checkpoints-command.ts')).showCheckpoints(command, controlEdge)
         return exitCodes.done
+      case 'exceptions':
+        await (await import('./exceptions-command.ts')).showExceptions(command, controlEdge)
+        return exitCodes.done
       case 'savepoint':
         await (await import('./savepoint-command.ts')).takeSavepoint(command, controlEdge)
         return exitCodes.done

@@ -4,23 +4,27 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { requestId } from '../base/ids.ts'
+import { checkpointId, incarnation, requestId, subtaskIndex, vertexId } from '../base/ids.ts'
 import type { RequestId } from '../base/ids.ts'
+import type { FailedSnapshot } from '../coordinator/coordinator-contract.ts'
 import { NodeFiles } from '../local/platform/node-files.ts'
 import { realEnvironment } from '../local/platform/real-environment.ts'
 import { restError } from '../rest/errors.ts'
+import { encodeHistory } from '../rest/history-format.ts'
 import { JobHistory } from '../rest/job-history.ts'
 import { createRest } from '../rest/server.ts'
 import type { Rest, RestOptions } from '../rest/server.ts'
 import { TestJob, checkpointRef, savepointRef, testGraph } from '../rest/test-job.ts'
-import { cancel, completeSavepoint, finish, rescale, stop } from '../storage/head.ts'
+import { cancel, completeSavepoint, countRestart, fail, finish, rescale, stop } from '../storage/head.ts'
 import type { Head } from '../storage/head-contract.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
 import { openStores } from '../storage/open-stores.ts'
+import { historyKey } from '../storage/paths.ts'
 import { testAuthority } from '../../tests/support/certificates.ts'
 import { cancelJob } from './cancel-command.ts'
 import { showCheckpoints } from './checkpoints-command.ts'
 import { parseCommandLine } from './command-line.ts'
+import { showExceptions } from './exceptions-command.ts'
 import { listJobs } from './list-command.ts'
 import type { ControlEdge } from './named-job.ts'
 import { rescaleJob } from './rescale-command.ts'
@@ -91,6 +95,8 @@ async function give(...words: readonly string[]): Promise<unknown> {
         return await showStatus(command, edge)
       case 'checkpoints':
         return await showCheckpoints(command, edge)
+      case 'exceptions':
+        return await showExceptions(command, edge)
       case 'savepoint':
         return await takeSavepoint(command, edge)
       case 'stop':
@@ -159,6 +165,47 @@ describe('a job behind an address', () => {
     printed = ''
     await give('checkpoints', '--json', ...asReader(address))
     expect(JSON.parse(printed)).toMatchObject({ counters: { completed: 2 } })
+  })
+
+  it('tells what it failed by, what that restarted and how long that took, and one checkpoint by subtask', async () => {
+    const job = new TestJob()
+    const address = await serve(job)
+    await give('exceptions', ...asReader(address))
+    expect(printed).toBe('orders has restarted 0 times in this start; no failure is remembered.\n')
+
+    const history = new JobHistory(environment.clock)
+    const { observer } = history
+    observer.began?.(job.head, job.head.restoredFrom)
+    const failed = [{ vertex: vertexId('count'), subtask: subtaskIndex(1) }]
+    observer.restarting?.({ message: 'MR-O11 It is lost.', code: 'MR-O11', failed, workers: ['w1'], inMs: 0, tasks: 4 })
+    observer.running?.()
+    observer.gaveUp?.({ message: 'Error: by the job', code: undefined, failed: undefined, workers: undefined })
+    observer.checkpointFailed?.({ id: checkpointId(8), reason: 'declined', detail: 'count/1: no' } as FailedSnapshot)
+    job.head = countRestart({ ...job.head, retained: [checkpointRef(7)] })
+    const failing = await serve(job, { history })
+    printed = ''
+    await give('exceptions', ...asReader(failing))
+    expect(printed).toMatch(
+      /^orders has restarted once in this start; its last failures:\n\n\d{4}-\S+ \S+ UTC, start 1, incarnation 1\n {2}MR-O11 It is lost\.\n {2}failed: count\/1; in w1\n {2}4 subtasks began again at once; all ran again \S+ m?s after it\n\n.*\n {2}Error: by the job\n {2}the job was given up\n$/,
+    )
+    printed = ''
+    await give('exceptions', '--json', ...asReader(failing))
+    expect(JSON.parse(printed)).toMatchObject({
+      exceptions: [{ code: 'MR-O11', failed: ['count/1'], workers: ['w1'] }, { restartInMs: null }],
+      restarts: { count: 1, restarts: [{ code: 'MR-O11', subtasks: 4 }] },
+    })
+
+    for (const [id, shown] of [
+      ['7', /^checkpoint 7 completed at .*, retained\ns3:.*\nWhat each subtask took is not remembered\.\n$/],
+      ['8', /^8 failed at .* \(declined\): count\/1: no\n$/],
+    ] as const) {
+      printed = ''
+      await give('checkpoints', '--id', id, ...asReader(failing))
+      expect(printed).toMatch(shown)
+    }
+    expect(await give('checkpoints', '--id', '9', ...asReader(failing))).toMatch(
+      /^MR-L33 .*Checkpoint 9 is not retained/,
+    )
   })
 
   it('that has ended while its coordinator stays says what begins the next start, and waits for nothing', async () => {
@@ -323,6 +370,7 @@ describe('a job whose coordinator is away', () => {
     ['status', []],
     ['checkpoints', []],
     ['checkpoints', ['--trigger', '--timeout', '1']],
+    ['exceptions', []],
     ['savepoint', []],
     ['stop', []],
     ['rescale', ['--parallelism', '3']],
@@ -460,6 +508,21 @@ describe('a job that has ended, and its coordinator with it', () => {
       )
   })
 
+  it('tells what it failed by from its store, if anything was written there', async () => {
+    const words = await ended((head) => fail(head, 'it was given up'))
+    await give('exceptions', ...words)
+    expect(printed).toMatch(/^orders has restarted 0 times in this start\. No history of it is stored/)
+    const at = { atMs: 0, start: 1, incarnation: 1, failed: null, workers: null }
+    const exception = { ...at, message: 'Error: it broke', code: null, restarted: 0, restartInMs: null }
+    const history = encodeHistory({ completed: [], failed: [], exceptions: [exception], restarts: [] })
+    const where = { storage: { checkpoints: `file://${folder}/store` }, files: new NodeFiles(), environment }
+    const stores = await openStores({ ...where, probe: false })
+    await stores.objects.create(historyKey(incarnation(1), 1), history)
+    await stores.close()
+    await give('exceptions', ...words)
+    expect(printed).toMatch(/\n {2}Error: it broke\n {2}the job was given up\n$/)
+  })
+
   it('for good is cancelled already', async () => {
     const words = await ended((head) => cancel(head, { deleted: false }))
     expect(await give('cancel', ...words)).toBeUndefined()
@@ -498,6 +561,8 @@ describe('words that name a job elsewhere', () => {
       [['status', ...asOwner('h:1')], /^MR-L11 .*http:\/\/host:port/],
       [['status', ...asOwner('https://h:1/v1')], /^MR-L11 .*http:\/\/host:port/],
       [['list', 'orders'], /^MR-L10 .*list takes no job/],
+      [['checkpoints', '--id', '1', '--trigger', ...asOwner(address)], /^MR-L10 .*--id shows one/],
+      [['checkpoints', '--id', 'x', ...asOwner(address)], /^MR-L11 .*--id is x/],
       [['status', '--wait', '100'], /^MR-L10 .*--wait needs --address or --config/],
       [['stop', '--config', 'c.yaml', '--wait', 'x'], /^MR-L11 .*--wait is x/],
     ]

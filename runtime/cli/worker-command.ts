@@ -65,7 +65,7 @@ export interface ProcessEdge {
   readonly writeLog: (line: string) => void
   /** false: leave at once. */
   readonly onSignal: (handler: () => boolean) => void
-  /** As SIGKILL does: for failpoints, and where a thread that does not end would hold up the process's own exit. */
+  /** As SIGKILL does: where a thread that does not end would hold up the process's own exit. */
   readonly kill: () => void
 }
 

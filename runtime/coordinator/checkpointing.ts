@@ -172,7 +172,8 @@ export class Checkpointing {
         return track(this.#swapping, this.#swap(action.snapshot))
       case 'notifyComplete':
         environment.failpoints.hit('coordinator.complete.before')
-        return execution.broadcast({ type: 'complete', id: action.id })
+        execution.broadcast({ type: 'complete', id: action.id })
+        return environment.failpoints.hit('coordinator.complete.after')
       case 'savepointAnswered':
         if (action.outcome === 'failed') this.#options.onRequestFailed(action.request, action.detail)
         return undefined
@@ -193,6 +194,8 @@ export class Checkpointing {
 
   /** The enumerators' snapshot and the triggers in one turn (rule 20). */
   #trigger(action: Extract<CheckpointAction, { type: 'trigger' }>): void {
+    const { failpoints } = this.#options.environment
+    failpoints.hit('coordinator.trigger.before')
     this.#newestTriggered = action.id
     try {
       const states = this.#options.enumerators.snapshot(action.id)
@@ -204,6 +207,7 @@ export class Checkpointing {
       return this.handle({ type: 'triggerFailed', id: action.id, reason: String(error) })
     }
     this.#send(action)
+    failpoints.hit('coordinator.trigger.after')
   }
 
   #send({ id, kind, halt, tasks }: Extract<CheckpointAction, { type: 'trigger' | 'triggerMore' }>): void {

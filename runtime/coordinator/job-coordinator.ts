@@ -54,7 +54,9 @@ export class JobCoordinator {
     const keeper = await HeadKeeper.open(headStore, environment)
     let rescaled = false
     for (;;) {
+      environment.failpoints.hit('coordinator.begin.before')
       const begun = await beginJob({ ...this.#options, keeper })
+      environment.failpoints.hit('coordinator.begin.after')
       if (begun.outcome === 'ended') {
         // Closed while there was no coordinator, its tasks run on.
         await this.#options.slots.endSurvivors?.(begun.head.incarnation)

@@ -421,7 +421,10 @@ export class JobRun {
     this.parts.savepoints.close('the job has ended')
     this.parts.checkpointing.close()
     await this.parts.checkpointing.quiet()
+    const { failpoints } = this.#options.environment
+    failpoints.hit('coordinator.end.before')
     const answer = await this.parts.keeper.update(transition)
+    failpoints.hit('coordinator.end.after')
     if (answer.outcome !== 'won') return overtakenOutcome(answer)
     const { end } = answer.head
     // A savepoint to stop with was on its way to HEAD: that end stays.

@@ -24,6 +24,7 @@ import type { FailpointPlan } from './failpoint-plan.ts'
 import { jobFolders } from './job-folders.ts'
 import { loadJob } from './job-module.ts'
 import { NodeFiles } from './platform/node-files.ts'
+import { ownProcess } from './platform/own-process.ts'
 import { realEnvironment } from './platform/real-environment.ts'
 import type { LogSink } from './platform/real-environment.ts'
 import type { SlotThread } from './platform/slot-thread.ts'
@@ -86,7 +87,7 @@ export async function prepareLocalJob(options: LocalJobOptions): Promise<LocalJo
   const { jobFile, name, folder, log, failpoints } = options
   const environment = realEnvironment({
     log,
-    failpoints: plannedFailpoints(failpoints, () => process.kill(process.pid, 'SIGKILL')),
+    failpoints: plannedFailpoints(failpoints, ownProcess),
   })
   const files = new NodeFiles()
   const job = await loadJob(jobFile)

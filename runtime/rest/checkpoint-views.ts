@@ -4,7 +4,7 @@ import type { CheckpointId } from '../base/ids.ts'
 import type { JobGraph } from '../job/contract.ts'
 import type { Head } from '../storage/head-contract.ts'
 import type { ControlledJob } from './controlled-job.ts'
-import type { JobHistory, SnapshotFigures } from './job-history.ts'
+import type { JobHistory, Remembered, SnapshotFigures } from './job-history.ts'
 import { manifestView } from './job-views.ts'
 import type { Locate } from './job-views.ts'
 import type { CheckpointResource, CheckpointsResource, CompletedResource } from './resources.ts'
@@ -38,13 +38,25 @@ export function checkpointView(id: CheckpointId, figures: CheckpointFigures): Ch
   const { head, history, locate } = figures
   const pending = pendingView(figures)
   if (pending?.id === id) return { state: 'pending', ...pending }
+  return rememberedCheckpoint(id, { head, remembered: history.remembered, locate })
+}
+
+/** As `checkpointView`, of a job whether it runs or not. */
+export function rememberedCheckpoint(
+  id: CheckpointId,
+  {
+    head,
+    remembered,
+    locate,
+  }: { readonly head: Head; readonly remembered: Remembered | undefined; readonly locate: Locate },
+): CheckpointResource | undefined {
   const retained = head.retained.find((manifest) => manifest.id === id)
-  const completed = history.remembered.completed.findLast(({ manifest }) => manifest.id === id)
+  const completed = remembered?.completed.findLast(({ manifest }) => manifest.id === id)
   if (completed !== undefined)
     return { state: 'completed', retained: retained !== undefined, ...completedView(completed, locate) }
   if (retained !== undefined)
     return { state: 'completed', retained: true, ...manifestView(retained, locate), durationMs: null, subtasks: null }
-  const failed = history.remembered.failed.findLast((entry) => entry.id === id)
+  const failed = remembered?.failed.findLast((entry) => entry.id === id)
   return failed && { state: 'failed', ...failed }
 }
 

@@ -5,16 +5,15 @@ import { within } from '../base/deadline.ts'
 import type { Environment, Timer } from '../base/environment.ts'
 import { InvariantError } from '../base/errors.ts'
 import type { ObjectKey, ObjectStore } from '../storage/contract.ts'
-import { HISTORY_PREFIX, historyKey, parseHistoryKey } from '../storage/paths.ts'
-import { decodeHistory, encodeHistory } from './history-format.ts'
+import { historyKey } from '../storage/paths.ts'
+import { encodeHistory } from './history-format.ts'
 import type { JobHistory } from './job-history.ts'
+import { readHistory } from './stored-history.ts'
 
 /** Between two writes. */
 export const writePauseMs = 10_000
 /** How long the end of a process waits for its last write. */
 export const lastWriteDeadlineMs = 5_000
-/** The newest may be written over while it is looked for: by whom it does not matter. */
-const looksMax = 3
 
 export interface HistoryKeeperOptions {
   readonly history: JobHistory
@@ -125,47 +124,19 @@ export class HistoryKeeper {
     const { history, store } = this.#options
     if (this.#older !== undefined) return
     try {
-      for (let looks = 1; looks <= looksMax; looks++) {
-        const keys = newestFirst(await store.list(HISTORY_PREFIX))
-        const found = await this.#readNewest(keys)
-        if (found === 'gone') continue
-        this.#older = keys
-        if (found !== undefined) history.putBefore(found)
-        return
-      }
-      this.#warn('the history of the job is being written by another process', undefined)
+      const onUnreadable = (error: unknown): void => this.#warn('an older one is looked for', error)
+      const found = await readHistory({ store, onUnreadable })
+      if (found === undefined)
+        return this.#warn('the history of the job is being written by another process', undefined)
+      this.#older = [...found.keys]
+      if (found.remembered !== undefined) history.putBefore(found.remembered)
     } catch (error) {
       this.#warn('the history of the job could not be read; tried again later', error)
     }
-  }
-
-  /** undefined: none that can be read. gone: one was taken away meanwhile. Throws where the store does not answer. */
-  async #readNewest(keys: readonly ObjectKey[]) {
-    for (const key of keys) {
-      const bytes = await this.#options.store.read(key)
-      if (bytes === undefined) return 'gone'
-      try {
-        return decodeHistory(bytes, key)
-      } catch (error) {
-        this.#warn('an older one is looked for', error)
-      }
-    }
-    return undefined
   }
 
   #warn(what: string, error: unknown): void {
     const detail = error instanceof Error ? error.message : JSON.stringify(error)
     this.#options.environment.log('warn', what, error === undefined ? undefined : { error: detail })
   }
-}
-
-/** Names of another form are not ours to read or delete. */
-function newestFirst(keys: readonly ObjectKey[]): ObjectKey[] {
-  return keys
-    .flatMap((key) => {
-      const name = parseHistoryKey(key)
-      return name === undefined ? [] : [{ key, ...name }]
-    })
-    .toSorted((left, right) => right.incarnation - left.incarnation || right.number - left.number)
-    .map(({ key }) => key)
 }

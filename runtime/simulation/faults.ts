@@ -64,6 +64,23 @@ type FaultKind =
   | 'disk failing'
   | 'disk full'
 
+/**
+ * Named later than the others. They have a stream of their own, and one seed in five strikes at them: the rest do what they did before there were
+ * any, so that seeds that are known to tell something go on telling it.
+ */
+const laterFailpoints = [
+  'coordinator.begin.before',
+  'coordinator.begin.after',
+  'coordinator.trigger.before',
+  'coordinator.trigger.after',
+  'coordinator.complete.after',
+  'coordinator.end.before',
+  'coordinator.end.after',
+] as const satisfies readonly FailpointName[]
+const laterNames: ReadonlySet<FailpointName> = new Set(laterFailpoints)
+const earlierFailpoints = failpointNames.filter((name) => !laterNames.has(name))
+const laterShare = 0.2
+
 const failpointFaults = ['failpoint kill', 'failpoint throw', 'failpoint freeze'] as const
 
 export class FaultPlan implements Interference {
@@ -76,6 +93,9 @@ export class FaultPlan implements Interference {
   readonly #failpointKinds: readonly (typeof failpointFaults)[number][]
   /** Failpoints at which this seed strikes often, so that over some seeds each is struck. */
   readonly #focus: ReadonlySet<FailpointName>
+  readonly #later: SeededRandom
+  /** The one of them at which this seed strikes; undefined: at none. */
+  readonly #laterFocus: FailpointName | undefined
   readonly #hitsLeft = new Map<FailpointName, number>()
   readonly #stepsMean: number
   #stepsLeft: number
@@ -89,7 +109,9 @@ export class FaultPlan implements Interference {
     const random = this.#random
     this.#kinds = swarm(possibleKinds(targets), random)
     this.#failpointKinds = swarm(failpointFaults, random)
-    this.#focus = new Set([random.pick(failpointNames), random.pick(failpointNames)])
+    this.#focus = new Set([random.pick(earlierFailpoints), random.pick(earlierFailpoints)])
+    this.#later = random.split('later failpoints')
+    this.#laterFocus = this.#later.chance(laterShare) ? this.#later.pick(laterFailpoints) : undefined
     this.#stepsMean = (options.stepsMean ?? 1_500) * random.pick([0.2, 1, 4])
     this.#stepsLeft = this.#drawSteps()
     this.#faultsLeft = 1 + random.below(options.faultsMax ?? 30)
@@ -141,6 +163,7 @@ export class FaultPlan implements Interference {
 
   atFailpoint(process: SimProcess, name: FailpointName): 'pass' | 'throw' {
     if (this.#faultsLeft === 0 || this.#failpointKinds.length === 0) return 'pass'
+    if (laterNames.has(name) && name !== this.#laterFocus) return 'pass'
     const hitsLeft = (this.#hitsLeft.get(name) ?? this.#drawHits(name)) - 1
     this.#hitsLeft.set(name, hitsLeft)
     if (hitsLeft > 0 || !this.#targets.processes().includes(process)) return 'pass'
@@ -234,6 +257,8 @@ export class FaultPlan implements Interference {
 
   /** Hits of a failpoint until this plan strikes there; the one that is met with each record is struck no more often. */
   #drawHits(name: FailpointName): number {
+    // Most of them are passed a few times only.
+    if (name === this.#laterFocus) return Math.ceil(this.#later.exponential(2))
     const mean = this.#focus.has(name) ? 3 : 60
     return Math.ceil(this.#random.exponential(name === 'task.process' ? mean * 60 : mean))
   }

@@ -1,5 +1,5 @@
 // The flights job over two workers, with NATS and S3 between them, gives what it gives in one process, also when both kinds of
-// process are killed in the middle.
+// process and both servers are killed in the middle.
 
 import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -7,8 +7,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { FailpointName } from '../../runtime/base/failpoints.ts'
 import { runCommand } from '../support/command.ts'
 import { distributedWorld } from './support/distributed-world.ts'
+import type { ServerProcess } from './support/server-process.ts'
 
 const world = distributedWorld('flights')
 const jobFile = fileURLToPath(new URL('../../examples/flights/job.ts', import.meta.url))
@@ -51,7 +53,7 @@ async function outputOf(output: string): Promise<Output> {
 }
 
 describe('the flights job over two workers', () => {
-  it('gives what it gives in one process, also when a worker and the coordinator are killed in the middle', async () => {
+  it('gives what it gives in one process, also when a worker, the coordinator, NATS and S3 are killed in the middle', async () => {
     const local = await runCommand(['run', jobFile, '--arg', `input=${input}`, '--parallelism', '2'], { folder })
     expect(local).toMatchObject({ exitCode: 0 })
     const want = await outputOf(join(folder, 'out/flights'))
@@ -72,11 +74,31 @@ describe('the flights job over two workers', () => {
     // The first checkpoints may hold nothing to commit: which of the two dies first is not known.
     const { coordinator } = job
     let isBack = false
+    const { nats, s3 } = world.servers
+    // Where the next coordinator is held, and which server is killed while it stands there.
+    const windows: { readonly at: FailpointName; readonly server: ServerProcess }[] = [
+      { at: 'coordinator.adopt.middle', server: nats.process },
+      { at: 'coordinator.manifest.before', server: s3.process },
+    ]
     const bringBack = async (): Promise<void> => {
+      const [next] = windows
+      if (
+        isBack &&
+        next !== undefined &&
+        job.coordinator.stopped &&
+        job.coordinator.output.includes(`held at ${next.at}\n`)
+      ) {
+        await next.server.kill()
+        expect(next.server.end).toEqual(killed)
+        await next.server.start()
+        expect(job.coordinator.stopped).toBe(true)
+        windows.shift()
+        job.coordinator.thaw()
+      }
       if (isBack || coordinator.running) return
       expect(coordinator.end).toEqual(killed)
       isBack = true
-      await job.startCoordinator()
+      await job.launchCoordinator(windows.map(({ at }) => `${at}:hold:1`).join(','))
     }
     await job.until('the worker to be killed in its first commit', async () => {
       await bringBack()
@@ -84,10 +106,13 @@ describe('the flights job over two workers', () => {
     })
     expect(worker.end).toEqual(killed)
     await job.startWorker('worker-0')
-    await job.until('the coordinator to be killed at its third checkpoint', async () => {
-      await bringBack()
-      return isBack
-    })
+    await job.until(
+      'the coordinator to be killed at its third checkpoint, and NATS and S3 while the next one is held',
+      async () => {
+        await bringBack()
+        return windows.length === 0
+      },
+    )
     await job.until('it to have the job, and the restart', async () => {
       const status = await job.status()
       return status?.incarnation === 2 && status.restarts === 1

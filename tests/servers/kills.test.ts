@@ -18,13 +18,18 @@ async function killsItself(job: DistributedJob, at: FailpointName, process: Serv
 describe('a distributed job is exact when', () => {
   it('its coordinator is killed in each of its windows, and none of these kills restarts a subtask', async () => {
     const windows: readonly FailpointName[] = [
+      'coordinator.begin.before',
+      'coordinator.trigger.before',
       'coordinator.manifest.before',
       'coordinator.manifest.after',
+      'coordinator.begin.after',
+      'coordinator.trigger.after',
       'coordinator.adopt.before',
       'coordinator.swap.before',
       'coordinator.swap.after',
       'coordinator.adopt.middle',
       'coordinator.complete.before',
+      'coordinator.complete.after',
       'coordinator.confirm.before',
       'coordinator.adopt.after',
       'coordinator.confirm.after',
@@ -37,9 +42,9 @@ describe('a distributed job is exact when', () => {
     let incarnation = 1
     for (const window of windows) {
       // Of a checkpoint it is the second, which follows on one that this coordinator completed.
-      const time = window.startsWith('coordinator.adopt') ? 1 : 2
+      const time = /^coordinator\.(begin|adopt)\./.test(window) ? 1 : 2
       await killsItself(job, window, await job.launchCoordinator(`${window}:kill:${time}`))
-      incarnation++
+      if (window !== 'coordinator.begin.before') incarnation++
     }
     await job.startCoordinator()
     await job.checkpoints(1)

@@ -139,6 +139,16 @@ describe('channels over NATS', () => {
       frame: new Uint8Array(FRAME_HEADER_BYTES + 8),
     })
     const grant = { kind: 'credit', received: 0, limit: 2 ** 40, answered: 0, opening: false, gap: false } as const
+    // Nothing was sent yet: the frame would be the one that is waited for, and the credit the first that there is.
+    const forged = 50
+    for (let count = 0; count < forged; count++) {
+      stranger.transport.send(data, late)
+      stranger.transport.send(credit, encodeFrame(route, grant))
+    }
+    await until(
+      'each of them to be refused',
+      () => consumers.hub.refusedFrames === forged && producers.hub.refusedFrames === forged,
+    )
     producers.run(200, 100)
     let rounds = 0
     await until('the flood and the records are through', () => {

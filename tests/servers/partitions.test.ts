@@ -4,10 +4,12 @@
 // With MILLRACE_NIGHTLY every way is cut in every direction, and processes are frozen for the 60 s of the scenarios.
 
 import { describe, expect, it } from 'vitest'
+import type { FailpointName } from '../../runtime/base/failpoints.ts'
 import type { DistributedJob } from './support/distributed-job.ts'
 import { distributedWorld } from './support/distributed-world.ts'
 import type { Way } from './support/job-network.ts'
 import type { Direction } from './support/proxy.ts'
+import type { ServerProcess } from './support/server-process.ts'
 
 const world = distributedWorld('partitions')
 const isNightly = (process.env['MILLRACE_NIGHTLY'] ?? '') !== ''
@@ -54,6 +56,12 @@ async function cut(job: DistributedJob, { process, from, direction, forMs }: Cut
   // A process that is still about to connect anew has nothing on its way: then its attempts are what is held up.
   expect(held + way.accepted - connections, `cut between ${process} and ${from}`).toBeGreaterThan(0)
   way.clear()
+}
+
+/** Stopped by its own failpoint, and seen to stand there. */
+async function heldAt(job: DistributedJob, process: ServerProcess, place: FailpointName): Promise<void> {
+  const stands = (): boolean => process.stopped && process.output.includes(`held at ${place}\n`)
+  await job.until(`${process.name} to be held at ${place}`, stands)
 }
 
 /** For what is a matter of time alone. */
@@ -123,11 +131,13 @@ describe('a frozen process', () => {
   it(
     'that is a worker is replaced by a spare one; what it still does when it wakes up is refused',
     async () => {
-      const job = await world.started({ workers: 3 })
+      const job = await world.started({ workers: 0 })
+      // Then it stands before a pre-commit, which is the first thing that it does when it wakes up.
+      await job.startWorker('worker-0', 'sink.preCommit.before:hold:15')
+      await job.startWorker('worker-1')
       await job.checkpoints(1)
-      const { workers } = (await job.request('GET', '/v1/workers')).body
-      const name = workers.find(({ running }: { running: string[] }) => running.length > 0).name as string
-      const worker = job.workers.get(name)!
+      await job.startWorker('worker-2')
+      const worker = job.workers.get('worker-0')!
 
       worker.freeze()
       await passed(job, 3_000)
@@ -135,12 +145,18 @@ describe('a frozen process', () => {
       await job.checkpoints(1)
       expect((await job.status()).restarts).toBe(0)
 
-      worker.freeze()
+      await heldAt(job, worker, 'sink.preCommit.before')
       const frozenAtMs = performance.now()
       await job.until('its loss', async () => (await job.status())?.restarts === 1)
       await job.checkpoints(1)
       await passed(job, Math.max(0, frozenMs - (performance.now() - frozenAtMs)))
+      // What there was of its transactions was aborted when it was given up, and nobody else's are.
+      const before = await world.ledger.report({ book: job.id })
       worker.thaw()
+      await job.until('its late transaction to be refused, or aborted behind it', async () => {
+        const { refused, aborted } = await world.ledger.report({ book: job.id })
+        return refused > before.refused || aborted > before.aborted
+      })
       await job.until('it to be back', async () => {
         const { body } = await job.request('GET', '/v1/workers')
         return body.workers.every(({ state }: { state: string }) => state === 'registered') && body.slotsOffered === 3
@@ -163,7 +179,9 @@ describe('a frozen process', () => {
       await job.checkpoints(1)
       expect(await job.status()).toMatchObject({ incarnation: 1, restarts: 0 })
 
-      job.coordinator.freeze()
+      // Then it stands before a swap of HEAD, which is the first thing that it does when it wakes up.
+      await job.coordinator.kill()
+      await heldAt(job, await job.launchCoordinator('coordinator.swap.before:hold:3'), 'coordinator.swap.before')
       const frozenAtMs = performance.now()
       const former = await job.rival()
       await job.checkpoints(1)
@@ -173,7 +191,7 @@ describe('a frozen process', () => {
       expect(former.end, former.output).toEqual({ code: 3, signal: null })
       expect(former.output).toContain('another coordinator runs the job')
       await job.checkpoints(1)
-      expect((await job.status()).incarnation).toBe(2)
+      expect(await job.status()).toMatchObject({ incarnation: 3, restarts: 0 })
       await world.expectExactToTheEnd(job)
     },
     testDeadlineMs,

@@ -95,7 +95,7 @@ describe('a kill while a window is held open leaves the job exact', () => {
       { slow: 'worker', victims: ['S3'] },
     ] as const
     for (const { slow, victims } of turns) {
-      const before = await job.status()
+      const [before, attemptsBefore] = [await job.status(), await attemptsOf(job)]
       const way = job.network!.way(of[slow], 's3')
       way.weather({ kind: 'hold' }, 'toServer')
       // REST reads HEAD, which does not answer on a way that is held: /metrics tells without.
@@ -103,13 +103,31 @@ describe('a kill while a window is held open leaves the job exact', () => {
         `a checkpoint to wait for the ${slow}'s store`,
         async () => way.waiting('toServer') > 0 && (await job.metric('millrace_checkpoints_pending')) === 1,
       )
+      const failed = await job.metric('millrace_checkpoints_failed_total')
+      const ways = victims[0] === 'NATS' ? job.network!.ways('nats') : []
+      const connections = ways.map((one) => one.accepted)
+      const held = way.open
       // What is on its way is passed on late; a coordinator cannot begin before.
       await killAndReplace(job, victims, () => {
         if (victims[0] === 'coordinator') way.clear()
       })
+      // What they had to a server that was killed is gone, and they come back.
+      if (victims[0] === 'NATS')
+        await job.until('all to find NATS again', () => ways.every((one, index) => one.accepted > connections[index]!))
+      if (victims[0] === 'S3') {
+        expect(held).toBeGreaterThan(0)
+        await job.until('its connections to be gone', () => way.open < held)
+      }
       way.clear()
       await job.checkpoints(1)
-      expect((await job.status()).incarnation).toBe(before.incarnation + (victims[0] === 'coordinator' ? 1 : 0))
+      const [after, attempts] = [await job.status(), await attemptsOf(job)]
+      expect(after.incarnation).toBe(before.incarnation + (victims[0] === 'coordinator' ? 1 : 0))
+      expect(after.restarts, String(victims)).toBe(before.restarts + (victims[0] === 'worker' ? 1 : 0))
+      if (victims[0] === 'worker') {
+        for (const attempt of attempts) expect(attemptsBefore).not.toContain(attempt)
+        // Its part is missing: the checkpoint that waited went with it.
+        if (slow === 'worker') expect(await job.metric('millrace_checkpoints_failed_total')).toBeGreaterThan(failed)
+      } else expect(attempts, String(victims)).toEqual(attemptsBefore)
     }
     await world.expectExactToTheEnd(job)
   })

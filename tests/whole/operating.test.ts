@@ -63,6 +63,14 @@ describe('a running job', () => {
       expect(shown.completed.at(-1)?.subtasks?.map(({ vertex }) => vertex)).toContain('numbers')
       expect(shown.retained.length).toBeGreaterThan(0)
 
+      const newest = String(shown.completed.at(-1)!.id)
+      const detail = await ask('checkpoints', 'counting', '--id', newest)
+      expect(detail.stdout).toMatch(
+        new RegExp(`^checkpoint ${newest} completed at .*\\n/.*\\n\\nsubtask +start delay .*\\nnumbers/0 `),
+      )
+      const failures = await ask('exceptions', 'counting')
+      expect(failures.stdout).toBe('counting has restarted 0 times in this start; no failure is remembered.\n')
+
       const savepoint = await ask('savepoint', 'counting', '--request', 'first', '--to', 'kept/one')
       expect(savepoint).toMatchObject({ exitCode: 0, stdout: `${await realpath(folder)}/kept/one\n` })
       expect(await readdir(join(folder, 'kept'))).toEqual(['one'])

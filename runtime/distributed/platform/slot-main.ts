@@ -16,6 +16,7 @@ import { placeTasks } from '../../coordinator/placement.ts'
 import { plannedFailpoints } from '../../local/failpoint-plan.ts'
 import { loadJob } from '../../local/job-module.ts'
 import { NodeFiles } from '../../local/platform/node-files.ts'
+import { ownProcess } from '../../local/platform/own-process.ts'
 import { realEnvironment } from '../../local/platform/real-environment.ts'
 import type { FromThread } from '../../local/platform/runtime-thread.ts'
 import { failOnStrayErrors } from '../../local/platform/stray-errors.ts'
@@ -86,7 +87,7 @@ async function main(setup: SlotSetup): Promise<void> {
   const { slot: id, worker, config } = setup
   const environment = realEnvironment({
     log: (level, message, fields) => say({ type: 'log', level, message, fields: { slot: id, ...fields } }),
-    failpoints: plannedFailpoints(setup.failpoints, () => process.kill(process.pid, 'SIGKILL')),
+    failpoints: plannedFailpoints(setup.failpoints, ownProcess),
   })
   const served = new Served(environment, setup.control)
   parent.on('message', (message: ToThread) => {

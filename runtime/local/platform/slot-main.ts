@@ -17,6 +17,7 @@ import { Slot } from '../../worker/slot.ts'
 import { loadJob } from '../job-module.ts'
 import { plannedFailpoints } from '../failpoint-plan.ts'
 import { NodeFiles } from './node-files.ts'
+import { ownProcess } from './own-process.ts'
 import { realEnvironment } from './real-environment.ts'
 import type { FromThread } from './runtime-thread.ts'
 import { failOnStrayErrors } from './stray-errors.ts'
@@ -38,7 +39,7 @@ async function main(setup: SlotSetup): Promise<void> {
   })
   const environment = realEnvironment({
     log: (level, message, fields) => say({ type: 'log', level, message, fields }),
-    failpoints: plannedFailpoints(setup.failpoints, () => process.kill(process.pid, 'SIGKILL')),
+    failpoints: plannedFailpoints(setup.failpoints, ownProcess),
   })
   try {
     const job = await loadJob(setup.jobFile)

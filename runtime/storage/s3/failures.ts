@@ -103,13 +103,18 @@ export interface RawFailure {
   readonly message: string
   /** HTTP; undefined when there was no answer. */
   readonly status: number | undefined
+  /** Said by whoever gives the credentials out, as STS does for a web identity, and not by the store. */
+  readonly byIssuer?: boolean
 }
 
 export function failureOf(raw: RawFailure): S3Failure {
-  const kind = kindOf(raw)
+  const byIssuer = raw.byIssuer === true
+  const said = kindOf(raw)
+  const kind = byIssuer && (said === 'denied' || said === 'refused') ? 'credentials' : said
+  const code = byIssuer ? `${raw.code}, said by the issuer of the credentials` : raw.code
   // Messages about credentials may quote them.
   const quotes = kind === 'credentials' || kind === 'expired'
-  const message = quotes ? raw.code : `${raw.code}${raw.message === '' ? '' : `: ${whatMayBeTold(raw.message)}`}`
+  const message = quotes ? code : `${code}${raw.message === '' ? '' : `: ${whatMayBeTold(raw.message)}`}`
   return new S3Failure(kind, raw.status === undefined ? message : `${message} (HTTP ${raw.status})`)
 }
 

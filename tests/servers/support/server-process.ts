@@ -2,6 +2,7 @@
 
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 
@@ -83,6 +84,18 @@ export class ServerProcess {
 
   get running(): boolean {
     return this.#child !== undefined
+  }
+
+  /** By SIGSTOP: frozen here, or held at a failpoint of its own. */
+  get stopped(): boolean {
+    if (this.pid === undefined) return false
+    try {
+      const status = readFileSync(`/proc/${this.pid}/stat`, 'utf8')
+      // The name before the state may hold anything.
+      return status.slice(status.lastIndexOf(')') + 2).startsWith('T')
+    } catch {
+      return false
+    }
   }
 
   /** Of its last life; undefined while it runs, and when it could not be started. */

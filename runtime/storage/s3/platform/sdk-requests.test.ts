@@ -2,8 +2,11 @@
 
 import { createServer } from 'node:http'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer as createTcpServer } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { realEnvironment } from '../../../local/platform/real-environment.ts'
@@ -83,6 +86,40 @@ async function failureOf(asked: Promise<unknown>): Promise<S3Failure> {
   )
   if (!(answer instanceof S3Failure)) throw answer
   return answer
+}
+
+/** As on a machine on which nobody has set anything up. */
+function nothingOfAws(): void {
+  for (const name of ['ACCESS_KEY_ID', 'SECRET_ACCESS_KEY', 'SESSION_TOKEN', 'PROFILE', 'WEB_IDENTITY_TOKEN_FILE'])
+    vi.stubEnv(`AWS_${name}`, undefined)
+  vi.stubEnv('AWS_EC2_METADATA_DISABLED', 'true')
+  vi.stubEnv('AWS_SHARED_CREDENTIALS_FILE', '/nowhere')
+  vi.stubEnv('AWS_CONFIG_FILE', '/nowhere')
+}
+
+async function folderOfItsOwn(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'millrace-credentials-'))
+  ends.push(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** What AWS's STS answers to a web identity. */
+async function serveSts() {
+  const sts = { endpoint: '', tokens: [] as string[], roles: new Set<string>(), lifetimeMs: 0 }
+  const { endpoint } = await serve(async (request, response) => {
+    const asked = new URLSearchParams((await bodyOf(request)).toString())
+    expect(asked.get('Action')).toBe('AssumeRoleWithWebIdentity')
+    sts.tokens.push(asked.get('WebIdentityToken') ?? '')
+    sts.roles.add(asked.get('RoleArn') ?? '')
+    const number = sts.tokens.length
+    const expiration = new Date(Date.now() + sts.lifetimeMs).toISOString()
+    response.writeHead(200, { 'content-type': 'text/xml' })
+    response.end(
+      `<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleWithWebIdentityResult><Credentials><AccessKeyId>ROLE-${number}</AccessKeyId><SecretAccessKey>SECRETSECRET</SecretAccessKey><SessionToken>SESSION-${number}</SessionToken><Expiration>${expiration}</Expiration></Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`,
+    )
+  })
+  sts.endpoint = endpoint
+  return sts
 }
 
 const put = (calls: Calls, bytes: Uint8Array, deadlineMs = 5_000) =>
@@ -357,12 +394,80 @@ describe('credentials', () => {
     expect(ids).toEqual(['FROMENV'])
   })
 
+  it('come from the shared file, of the profile that is named', async () => {
+    nothingOfAws()
+    const file = join(await folderOfItsOwn(), 'credentials')
+    const profile = (name: string, id: string): string =>
+      `[${name}]\naws_access_key_id = ${id}\naws_secret_access_key = SECRETSECRET\naws_session_token = OF-${id}\n`
+    await writeFile(file, profile('default', 'USUAL') + profile('other', 'NAMED'))
+    vi.stubEnv('AWS_SHARED_CREDENTIALS_FILE', file)
+    const { endpoint, ids } = await hearIds()
+    const usual = await open(endpoint, undefined, { region: 'eu-north-1' })
+    await getOnce(usual.calls)
+    vi.stubEnv('AWS_PROFILE', 'other')
+    const named = await open(endpoint, undefined, { region: 'eu-north-1' })
+    await getOnce(named.calls)
+    expect(ids).toEqual(['USUAL OF-USUAL', 'NAMED OF-NAMED'])
+  })
+
+  it('come from a web identity: its token is given for them, and given anew before they expire', async () => {
+    nothingOfAws()
+    const token = join(await folderOfItsOwn(), 'token')
+    await writeFile(token, 'first-token')
+    const sts = await serveSts()
+    vi.stubEnv('AWS_WEB_IDENTITY_TOKEN_FILE', token)
+    vi.stubEnv('AWS_ROLE_ARN', 'arn:aws:iam::123456789012:role/millrace')
+    vi.stubEnv('AWS_ENDPOINT_URL_STS', sts.endpoint)
+    const { endpoint, ids } = await hearIds()
+    const { calls } = await open(endpoint, undefined, { region: 'eu-north-1' })
+    // Longer than the SDK's margin: they are kept.
+    sts.lifetimeMs = 3_600_000
+    await getOnce(calls)
+    await getOnce(calls)
+    expect(sts.tokens).toEqual(['first-token'])
+    expect(ids).toEqual(['ROLE-1 SESSION-1', 'ROLE-1 SESSION-1'])
+
+    // About to expire: asked for again, with the token as it is by then. Kubernetes writes it anew each hour.
+    sts.lifetimeMs = 1_000
+    const other = await open(endpoint, undefined, { region: 'eu-north-1' })
+    await getOnce(other.calls)
+    await writeFile(token, 'second-token')
+    sts.lifetimeMs = 3_600_000
+    await vi.waitFor(async () => {
+      await getOnce(other.calls)
+      const number = sts.tokens.indexOf('second-token') + 1
+      expect(ids.at(-1)).toBe(`ROLE-${number} SESSION-${number}`)
+    }, 10_000)
+    expect(sts.tokens.at(-1)).toBe('second-token')
+    expect(sts.roles).toEqual(new Set(['arn:aws:iam::123456789012:role/millrace']))
+  })
+
+  it('of a web identity that is refused are an error that says so, without its token', async () => {
+    nothingOfAws()
+    const token = join(await folderOfItsOwn(), 'token')
+    await writeFile(token, 'secret-token')
+    const { endpoint: sts } = await serve((request, response) => {
+      request.resume()
+      response.writeHead(403, { 'content-type': 'text/xml' })
+      response.end(
+        '<ErrorResponse><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>Not this one.</Message></Error></ErrorResponse>',
+      )
+    })
+    vi.stubEnv('AWS_WEB_IDENTITY_TOKEN_FILE', token)
+    vi.stubEnv('AWS_ROLE_ARN', 'arn:aws:iam::123456789012:role/millrace')
+    vi.stubEnv('AWS_ENDPOINT_URL_STS', sts)
+    const { endpoint, ids } = await hearIds()
+    const { calls } = await open(endpoint, undefined, { region: 'eu-north-1' })
+    const failure = await failureOf(getOnce(calls))
+    expect(failure).toMatchObject({
+      kind: 'credentials',
+      message: 'AccessDenied, said by the issuer of the credentials (HTTP 403)',
+    })
+    expect(ids).toEqual([])
+  })
+
   it('that nobody has are an error that says so', async () => {
-    for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_PROFILE', 'AWS_WEB_IDENTITY_TOKEN_FILE'])
-      vi.stubEnv(name, undefined)
-    vi.stubEnv('AWS_EC2_METADATA_DISABLED', 'true')
-    vi.stubEnv('AWS_SHARED_CREDENTIALS_FILE', '/nowhere')
-    vi.stubEnv('AWS_CONFIG_FILE', '/nowhere')
+    nothingOfAws()
     const { endpoint } = await hearIds()
     const { calls } = await open(endpoint, undefined, { region: 'eu-north-1' })
     await expect(failureOf(getOnce(calls))).resolves.toMatchObject({ kind: 'credentials' })

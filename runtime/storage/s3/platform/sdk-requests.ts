@@ -10,6 +10,7 @@ import {
   ListObjectsV2Command,
   PutObjectCommand,
   S3Client,
+  S3ServiceException,
   UploadPartCommand,
 } from '@aws-sdk/client-s3'
 import type { GetObjectCommandOutput } from '@aws-sdk/client-s3'
@@ -246,6 +247,8 @@ async function plainly<T>(ask: () => Promise<T>): Promise<T> {
 }
 
 interface SdkError extends Error {
+  /** Of what a service has answered. */
+  readonly $fault?: string
   readonly $metadata?: { readonly httpStatusCode?: number }
   readonly $response?: { readonly statusCode?: number }
   readonly syscall?: string
@@ -253,10 +256,11 @@ interface SdkError extends Error {
 
 function rawOf(error: unknown): RawFailure {
   if (!(error instanceof Error)) return { code: 'Error', message: String(error), status: undefined }
-  const { name, message, $metadata, $response, syscall } = error as SdkError
+  const { name, message, $fault, $metadata, $response, syscall } = error as SdkError
   const status = $metadata?.httpStatusCode ?? $response?.statusCode
   const code = errorCodeOf(error)
-  return { code: codeOf({ name, message, code, syscall }), message: textOf(error, message), status }
+  const byIssuer = $fault !== undefined && !(error instanceof S3ServiceException)
+  return { code: codeOf({ name, message, code, syscall }), message: textOf(error, message), status, byIssuer }
 }
 
 function codeOf(told: {
