@@ -7,6 +7,9 @@ const parts = ['coordinator', 'worker'] as const
 /** The nodes are missed, then the pods' tolerations run out, then they are taken away by force. */
 const elsewhereMs = 240_000
 
+/** The third node has room for all of it, beside what is there. */
+const small = { resources: { requests: { cpu: '50m', memory: '192Mi' } } }
+
 /**
  * The two nodes that have all of a job are gone at once: it goes on where the control plane is, and stays sound when they are back. NATS, S3, the
  * operator and the ledger are there too: of three nodes the third is the only one that can outlive this.
@@ -22,7 +25,8 @@ export const scenario: Scenario = {
       const spared = await sparedNodes(cluster)
       if (spared.length !== 2) throw new Error(`${spared.length} nodes can be spared, not two`)
       const controlPlane = (await cluster.nodes()).filter((node) => node.controlPlane).map(({ name }) => name)
-      const job = await withCordoned(cluster, controlPlane, () => started())
+      const spec = { worker: small, coordinator: small }
+      const job = await withCordoned(cluster, controlPlane, () => started({ spec }))
       const lost = (await Promise.all(parts.map((part) => job.pods(part)))).flat()
       for (const node of spared)
         if (!lost.some(({ spec }) => spec.nodeName === node)) throw new Error(`nothing of the job is on ${node}`)
