@@ -112,7 +112,6 @@ async function moveCoordinator(cluster: Cluster, job: ScenarioJob, from: readonl
 export const scenario: Scenario = {
   name: 'node drained',
   core: false,
-  usualMs: 240_000,
   run: (cluster, context) =>
     inWorld(cluster, context, 'drain', async ({ started }) => {
       const { say } = context

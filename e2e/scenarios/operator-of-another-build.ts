@@ -62,7 +62,6 @@ async function leads(cluster: Cluster, fits: (operatorImage: string) => boolean)
 export const scenario: Scenario = {
   name: 'operator of another build',
   core: false,
-  usualMs: 240_000,
   run: async (cluster, context) => {
     await cluster.loadImage(await millraceImage({ names: [image], edit }))
     await inWorld(cluster, context, 'build', async ({ started }) => {

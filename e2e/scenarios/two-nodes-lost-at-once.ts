@@ -18,7 +18,6 @@ export const scenario: Scenario = {
   name: 'two nodes lost at once',
   core: false,
   needs: ['kill'],
-  usualMs: 240_000,
   run: (cluster, context) =>
     inWorld(cluster, context, 'two-nodes', async ({ started }) => {
       await serversBesideControlPlane(cluster)
