@@ -117,13 +117,13 @@ const changes: readonly Change[] = [
     ask: (job) => job.applyObjects([byHand]),
     isDone: async (job) =>
       (await job.kubectl(['get', 'savepoint', 'by-hand', '-o', 'jsonpath={.status.state}'])).stdout === 'completed',
-    cutsMin: 3,
+    cutsMin: 2,
   },
   {
     what: 'disposal of the savepoint',
     ask: (job) => job.kubectl(['delete', 'savepoint', 'by-hand', '--wait=false']),
     isDone: async (job) => !(await isThere(job, 'savepoint', 'by-hand')),
-    cutsMin: 2,
+    cutsMin: 1,
   },
   {
     what: 'deletion with a savepoint',
