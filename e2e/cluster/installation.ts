@@ -62,6 +62,15 @@ export async function helmUninstall(cluster: Cluster): Promise<void> {
   await cluster.helm(words, { deadlineMs: (installDeadlineS + 30) * 1000 })
 }
 
+/** `helm upgrade` to other values, over those of now; resolves when all its pods are ready. */
+export async function helmUpgrade(cluster: Cluster, values: Readonly<Record<string, string>>): Promise<void> {
+  const sets = Object.entries(values).flatMap(([name, value]) => ['--set', `${name}=${value}`])
+  const place = ['upgrade', release, chart, '--namespace', namespace, '--reuse-values']
+  await cluster.helm([...place, '--wait', '--timeout', `${installDeadlineS}s`, ...sets], {
+    deadlineMs: (installDeadlineS + 30) * 1000,
+  })
+}
+
 /** For scenarios that only need it to be there. */
 export async function ensureInstalled(cluster: Cluster, image: string): Promise<void> {
   if (!(await isInstalled(cluster))) await helmInstall(cluster, image)

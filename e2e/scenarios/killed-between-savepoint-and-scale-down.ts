@@ -41,7 +41,7 @@ async function kill(cluster: Cluster, job: ScenarioJob, victim: Victim): Promise
 export const scenario: Scenario = {
   name: 'killed between savepoint and scale-down',
   core: false,
-  usualMs: 420_000,
+  usualMs: 300_000,
   run: (cluster, context) =>
     inWorld(cluster, context, 'between', async ({ started }) => {
       const job = await started()

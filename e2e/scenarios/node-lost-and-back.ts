@@ -1,32 +1,16 @@
 import type { Cluster } from '../cluster/contract.ts'
 import type { Scenario } from '../cluster/scenario.ts'
-import type { ScenarioJob } from './support/job.ts'
+import type { JobPart, ScenarioJob } from './support/job.ts'
+import { onSparedNodes, sparedNodes } from './support/nodes.ts'
 import { wait } from './support/wait.ts'
 import { inWorld, seconds } from './support/world.ts'
 
 /** A node that can be spared and runs this part of the job. */
-async function nodeOf(cluster: Cluster, job: ScenarioJob, component: 'worker' | 'coordinator'): Promise<string> {
-  const spared = new Set((await cluster.nodes()).filter(({ controlPlane }) => !controlPlane).map(({ name }) => name))
+async function nodeOf(cluster: Cluster, job: ScenarioJob, component: JobPart): Promise<string> {
+  const spared = await sparedNodes(cluster)
   for (const { spec } of await job.pods(component))
-    if (spec.nodeName !== undefined && spared.has(spec.nodeName)) return spec.nodeName
+    if (spec.nodeName !== undefined && spared.includes(spec.nodeName)) return spec.nodeName
   throw new Error(`no ${component} is on a node that can be lost`)
-}
-
-/** Jobs' pods on the two nodes that may be lost. */
-const placed = {
-  podTemplate: {
-    spec: {
-      affinity: {
-        nodeAffinity: {
-          requiredDuringSchedulingIgnoredDuringExecution: {
-            nodeSelectorTerms: [
-              { matchExpressions: [{ key: 'node-role.kubernetes.io/control-plane', operator: 'DoesNotExist' }] },
-            ],
-          },
-        },
-      },
-    },
-  },
 }
 
 /** Kubelet and containers gone at once: the job goes on elsewhere before the node is back, and stays sound when it is. */
@@ -36,8 +20,7 @@ export const scenario: Scenario = {
   needs: ['kill'],
   run: (cluster, context) =>
     inWorld(cluster, context, 'node', async ({ started }) => {
-      const spec = { parallelism: 2, checkpointing: { interval: '1s' }, worker: placed, coordinator: placed }
-      const job = await started({ spec })
+      const job = await started({ spec: { worker: onSparedNodes, coordinator: onSparedNodes } })
       for (const component of ['worker', 'coordinator'] as const) {
         const node = await nodeOf(cluster, job, component)
         const onIt = (await job.pods(component)).filter(({ spec: { nodeName } }) => nodeName === node)

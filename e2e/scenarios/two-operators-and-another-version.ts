@@ -1,4 +1,4 @@
-import { installation } from '../cluster/installation.ts'
+import { helmUpgrade } from '../cluster/installation.ts'
 import type { Scenario } from '../cluster/scenario.ts'
 import { killSystemPods, systemBack, systemPods } from './support/system.ts'
 import { inWorld } from './support/world.ts'
@@ -9,12 +9,6 @@ export const scenario: Scenario = {
   core: false,
   run: (cluster, context) =>
     inWorld(cluster, context, 'operators', async ({ started }) => {
-      const helm = async (...words: readonly string[]): Promise<void> => {
-        const place = ['upgrade', installation.release, installation.chart, '--namespace', installation.namespace]
-        await cluster.helm([...place, '--reuse-values', '--wait', '--timeout', '120s', ...words], {
-          deadlineMs: 150_000,
-        })
-      }
       const job = await started()
       const podsOf = async (): Promise<string> =>
         [...(await job.pods('worker')), ...(await job.pods('coordinator'))]
@@ -23,14 +17,11 @@ export const scenario: Scenario = {
           .join()
       try {
         const before = await podsOf()
-        await helm(
-          '--set',
-          'operator.replicas=2',
-          '--set',
-          'operator.podLabels.scenario=another',
-          '--set',
-          'operator.logLevel=debug',
-        )
+        await helmUpgrade(cluster, {
+          'operator.replicas': '2',
+          'operator.podLabels.scenario': 'another',
+          'operator.logLevel': 'debug',
+        })
         await systemBack(cluster, 'operator', 2)
         await job.checkpoints(1)
         if ((await podsOf()) !== before) throw new Error('an upgrade of the operator replaced pods of a job')
@@ -47,14 +38,11 @@ export const scenario: Scenario = {
           `both operators killed in an upgrade: done by the next, ${(await systemPods(cluster, 'operator')).length} there`,
         )
       } finally {
-        await helm(
-          '--set',
-          'operator.replicas=1',
-          '--set',
-          'operator.podLabels.scenario=null',
-          '--set',
-          'operator.logLevel=info',
-        )
+        await helmUpgrade(cluster, {
+          'operator.replicas': '1',
+          'operator.podLabels.scenario': 'null',
+          'operator.logLevel': 'info',
+        })
         await systemBack(cluster, 'operator', 1)
       }
       await job.expectExactToTheEnd()

@@ -217,8 +217,11 @@ export interface CutClient {
   cut(): void
 }
 
-/** A connection that is cut right behind write `after`; nothing comes or goes from then on. */
-export function cuttingClient(inner: KubeClient, after: number): CutClient {
+/**
+ * A connection that is cut right behind write `after`; nothing comes or goes from then on. `change`: behind the first write that changes anything,
+ * so not behind the proof that comes before an act (O17): whatever operators write in a row, each write is then the last of one of them.
+ */
+export function cuttingClient(inner: KubeClient, after: number | 'change'): CutClient {
   let writes = 0
   let isCut = false
   const open = new Set<{ close(): void }>()
@@ -233,10 +236,16 @@ export function cuttingClient(inner: KubeClient, after: number): CutClient {
     if (isCut) throw new Error('the connection is cut')
     return value
   }
-  const write = <Value>(kind: string, send: () => Promise<Value>): Promise<Value> =>
+  const write = <Value>(
+    kind: string,
+    send: () => Promise<Value>,
+    isChange: (value: Value) => boolean = () => true,
+  ): Promise<Value> =>
     passed(async () => {
       const value = await send()
-      if (kind !== 'Lease' && kind !== 'Event' && ++writes >= after) cut()
+      if (kind === 'Lease' || kind === 'Event') return value
+      writes++
+      if (after === 'change' ? isChange(value) : writes >= after) cut()
       return value
     })
   return {
@@ -257,7 +266,12 @@ export function cuttingClient(inner: KubeClient, after: number): CutClient {
       create: (type, object) => write(type.kind, () => inner.create(type, object)),
       apply: (type, object, options) => write(type.kind, () => inner.apply(type, object, options)),
       patch: (type, at, patch) => write(type.kind, () => inner.patch(type, at, patch)),
-      putStatus: (type, object, status) => write(type.kind, () => inner.putStatus(type, object, status)),
+      putStatus: (type, object, status) =>
+        write(
+          type.kind,
+          () => inner.putStatus(type, object, status),
+          ({ metadata }) => metadata.resourceVersion !== object.metadata.resourceVersion,
+        ),
       delete: (type, at, options) => write(type.kind, () => inner.delete(type, at, options)),
     },
   }

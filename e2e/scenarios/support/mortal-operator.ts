@@ -33,8 +33,8 @@ export interface MortalOptions {
   readonly namespace: string
   /** Where its coordinator is met from here. */
   readonly coordinatorPort: () => number
-  /** Each is cut behind so many writes. */
-  readonly after: number
+  /** Each is cut behind so many writes, or behind its first that changes anything. */
+  readonly after: number | 'change'
   readonly isDone: () => Promise<boolean>
   readonly deadlineMs: number
 }

@@ -17,7 +17,7 @@ export interface PodObject {
   readonly status: {
     readonly phase: string
     readonly conditions?: readonly { readonly type: string; readonly status: string }[]
-    readonly containerStatuses?: readonly { readonly containerID?: string }[]
+    readonly containerStatuses?: readonly { readonly containerID?: string; readonly restartCount: number }[]
   }
 }
 

@@ -27,7 +27,7 @@ export function attemptsOf(job: ScenarioJob): Promise<readonly string[]> {
   })
 }
 
-function incarnationOf(job: ScenarioJob): Promise<number> {
+export function incarnationOf(job: ScenarioJob): Promise<number> {
   return found('the incarnation', async () => {
     const { status, body } = await job.request('GET', '/v1/job')
     return status === 200 ? (body as { readonly incarnation: number }).incarnation : undefined
