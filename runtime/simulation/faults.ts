@@ -96,6 +96,8 @@ export class FaultPlan implements Interference {
     world.tell(
       () => `faults: ${this.#kinds.join(', ')}; ${this.#failpointKinds.join(', ')} (${[...this.#focus].join(', ')})`,
     )
+    for (const { weather } of targets.services ?? [])
+      foreseeStaleLists(weather, random.split(`stale lists of ${weather.name}`))
     world.interference = this
   }
 
@@ -240,6 +242,16 @@ export class FaultPlan implements Interference {
 
   #freezeMs(): number {
     return Math.min(freezeMsMax, this.#random.exponential(this.#random.pick([20, 1_000, 15_000, 60_000])))
+  }
+}
+
+/** Which few of a run's lists meet it is chance, so half of the runs have several times of it. */
+function foreseeStaleLists(weather: Weather<ServiceTrouble>, random: SeededRandom): void {
+  if (!random.chance(0.5)) return
+  for (let times = 1 + random.below(4); times > 0; times--) {
+    const fromMs = random.exponential(3_000)
+    const untilMs = fromMs + Math.min(troubleMsMax, random.exponential(random.pick([500, 3_000, 10_000])))
+    weather.foresee('stale', random.pick([0.3, 1]), { fromMs, untilMs })
   }
 }
 

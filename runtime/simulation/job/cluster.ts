@@ -191,6 +191,11 @@ export class JobCluster {
     this.#watch()
   }
 
+  /** Whether a list has shown anybody what was not, or not what was. */
+  get staleLists(): boolean {
+    return (this.#store.weather.counts.get('stale') ?? 0) > 0
+  }
+
   /** Everybody who may die or freeze. */
   processes(): readonly SimProcess[] {
     return [...this.#alive.keys(), ...this.#workers, ...this.#slots].filter(({ alive }) => alive)
