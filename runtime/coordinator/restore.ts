@@ -76,8 +76,9 @@ async function listedPoint({ store }: RestoreSources, head: Head): Promise<Resto
   const point = restorePointOf(head)
   if (point.kind === 'empty' || point.manifest.kind === 'savepoint' || isAbsoluteKey(point.manifest.path)) return point
   const keys = await store.list(CHECKPOINTS_PREFIX)
-  const manifest = head.retained.findLast(({ path, start }) => start === head.start && keys.includes(path))
-  return manifest === undefined ? point : { kind: 'manifest', manifest }
+  if (keys.includes(point.manifest.path)) return point
+  const manifest = head.retained.findLast(({ path }) => keys.includes(path))
+  return manifest === undefined ? { kind: 'empty' } : { kind: 'manifest', manifest }
 }
 
 /** HEAD shows that they are committed: by now the external system, or whoever takes finished files away, may have forgotten them. */

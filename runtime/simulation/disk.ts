@@ -24,6 +24,18 @@ const writes: ReadonlySet<FileOperation> = new Set([
   'rename',
 ])
 
+/** Disks are few and idle mostly: without it hardly any run met a slow one, and none a full one. */
+export function foreseeTrouble({ weather, world }: SimDisk, random: SeededRandom): void {
+  for (const [kind, level] of [
+    ['slow', 50],
+    ['full', 1],
+  ] as const) {
+    if (!random.chance(0.5)) continue
+    const fromMs = world.nowMs + random.exponential(1_000)
+    weather.foresee(kind, level, { fromMs, untilMs: fromMs + random.between(200, 3_000) })
+  }
+}
+
 export class SimDisk {
   readonly world: World
   readonly weather: Weather<DiskTrouble>
