@@ -30,9 +30,10 @@ export function foreseeTrouble({ weather, world }: SimDisk, random: SeededRandom
     ['slow', 50],
     ['full', 1],
   ] as const) {
-    if (!random.chance(0.5)) continue
-    const fromMs = world.nowMs + random.exponential(1_000)
-    weather.foresee(kind, level, { fromMs, untilMs: fromMs + random.between(200, 3_000) })
+    for (let times = random.below(4); times > 0; times--) {
+      const fromMs = world.nowMs + random.exponential(2_000)
+      weather.foresee(kind, level, { fromMs, untilMs: fromMs + random.between(200, 2_000) })
+    }
   }
 }
 
