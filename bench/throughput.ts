@@ -5,8 +5,8 @@ import type { Figure } from './figure.ts'
 import { inChild } from './measure/child-process.ts'
 import type { CheckRequest, CheckResult } from './measure/check-child.ts'
 import type { MeasureOptions } from './measure/options.ts'
-import { comparedWith, peerOrWord } from './measure/peer.ts'
-import type { PeerAnswer } from './measure/peer.ts'
+import { emitCompared, inBothModes, peerOrWord } from './measure/peer.ts'
+import type { PeerMode } from './measure/peer.ts'
 import type { ThroughputRequest, ThroughputResult } from './measure/throughput-child.ts'
 
 interface Case {
@@ -41,15 +41,8 @@ export async function run(emit: (figure: Figure) => void, options: MeasureOption
     for (const parallelism of [1, 2]) {
       const ours = await measure(one, parallelism, options)
       const place = `${one.name}, parallelism ${parallelism}`
-      if (peer === undefined) {
-        emitBoth(emit, place, ours)
-        continue
-      }
-      for (const reuse of [false, true]) {
-        const { warmSeconds: warm, measureSeconds: meas } = options
-        const theirs = await peer({ ...one.peer, p: parallelism, warm, meas, reuse })
-        emitBoth(emit, place, ours, { name: reuse ? 'Flink, object reuse' : 'Flink', answer: theirs })
-      }
+      const { warmSeconds: warm, measureSeconds: meas } = options
+      emitBoth(emit, place, ours, await inBothModes(peer, { ...one.peer, p: parallelism, warm, meas }))
     }
   }
 }
@@ -81,20 +74,17 @@ function emitBoth(
   emit: (figure: Figure) => void,
   place: string,
   ours: ThroughputResult,
-  peer?: { readonly name: string; readonly answer: PeerAnswer },
+  modes: readonly PeerMode[],
 ): void {
-  const figure = (
-    metric: string,
-    unit: string,
-    value: number,
-    theirs: number | undefined,
-    better: 'higher' | 'lower',
-  ) => {
-    const compared = comparedWith(value, theirs, { name: peer?.name, better })
-    emit({ bench: 'throughput', case: place, metric, value, unit, ...compared })
-  }
-  const answer = peer?.answer
-  const theirCpu = answer && 1e6 / answer.events_s_core
-  figure('throughput', 'records/s', ours.recordsPerSecond, answer?.events_s, 'higher')
-  figure('cpu', 'µs/record', ours.cpuMicrosecondsPerRecord, theirCpu, 'lower')
+  const figure = (metric: string, unit: string, value: number): Figure => ({
+    bench: 'throughput',
+    case: place,
+    metric,
+    value,
+    unit,
+  })
+  const throughput = figure('throughput', 'records/s', ours.recordsPerSecond)
+  emitCompared(emit, throughput, { modes, theirs: ({ events_s }) => events_s, better: 'higher' })
+  const cpu = figure('cpu', 'µs/record', ours.cpuMicrosecondsPerRecord)
+  emitCompared(emit, cpu, { modes, theirs: ({ events_s_core }) => 1e6 / events_s_core, better: 'lower' })
 }

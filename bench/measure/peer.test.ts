@@ -2,17 +2,24 @@ import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { comparedWith, peerOrWord } from './peer.ts'
+import type { Figure } from '../figure.ts'
+import { comparedWith, emitCompared, inBothModes, peerOrWord } from './peer.ts'
+import type { PeerAnswer } from './peer.ts'
 
 const word = 'MILLRACE_PEERS is not set: no peer is measured, and no ratio printed.'
 
+const size: Figure = { bench: 'snapshot', case: '10 keys', metric: 'size', value: 10, unit: 'bytes' }
+
 describe('a benchmark without $MILLRACE_PEERS', () => {
-  it('says once that no ratio is printed, and prints none', () => {
+  it('says once that no ratio is printed, and prints none', async () => {
     const said: string[] = []
     expect(peerOrWord(undefined, (text) => said.push(text))).toBeUndefined()
     expect(said).toEqual([word])
-    const figure = { bench: 'snapshot', metric: 'size', value: 10, ...comparedWith(10, undefined, { better: 'lower' }) }
-    expect(JSON.stringify(figure)).toBe('{"bench":"snapshot","metric":"size","value":10}')
+    const modes = await inBothModes(undefined, { kind: 'keyed' })
+    const printed: string[] = []
+    const print = (one: Figure): void => void printed.push(JSON.stringify(one))
+    emitCompared(print, size, { modes, theirs: ({ ck1_state_bytes }) => ck1_state_bytes, better: 'lower' })
+    expect(printed).toEqual(['{"bench":"snapshot","case":"10 keys","metric":"size","value":10,"unit":"bytes"}'])
   })
 
   it('has no other way to a ratio', async () => {
@@ -31,6 +38,27 @@ describe('a benchmark without $MILLRACE_PEERS', () => {
 })
 
 describe('a benchmark with $MILLRACE_PEERS', () => {
+  it('measures it without and with object reuse, one after the other, and prints a line for each', async () => {
+    let busy = 0
+    const peer = async ({ reuse }: Readonly<Record<string, string | number | boolean>>): Promise<PeerAnswer> => {
+      expect(++busy).toBe(1)
+      await Promise.resolve()
+      busy--
+      return { ck1_state_bytes: reuse === true ? 40 : 20 } as PeerAnswer
+    }
+    const modes = await inBothModes(peer, { kind: 'keyed', keys: 10 })
+    const printed: Figure[] = []
+    const print = (one: Figure): void => void printed.push(one)
+    emitCompared(print, size, { modes, theirs: ({ ck1_state_bytes }) => ck1_state_bytes, better: 'lower' })
+    expect(printed).toEqual([
+      { ...size, peer: 'Flink', peerValue: 20, ratio: 2 },
+      { ...size, peer: 'Flink, object reuse', peerValue: 40, ratio: 4 },
+    ])
+    printed.length = 0
+    emitCompared(print, size, { modes, theirs: () => undefined, better: 'lower' })
+    expect(printed).toEqual([size])
+  })
+
   it('asks the peer there, says nothing, and gives a ratio that is above 1 where ours is better', async () => {
     const peers = await mkdtemp(join(tmpdir(), 'millrace-peers-'))
     try {
@@ -42,7 +70,7 @@ describe('a benchmark with $MILLRACE_PEERS', () => {
       const answer = await peerOrWord(peers, (text) => said.push(text))!({ kind: 'keyed', p: 2 })
       expect(answer).toEqual({ events_s: 50, asked: 'kind=keyed p=2' })
       expect(said).toEqual([])
-      expect(comparedWith(100, answer.events_s, { better: 'higher' })).toEqual({
+      expect(comparedWith(100, answer.events_s, { name: 'Flink', better: 'higher' })).toEqual({
         peer: 'Flink',
         peerValue: 50,
         ratio: 2,

@@ -54,12 +54,52 @@ function findPeer(peers: string | undefined): Peer | undefined {
   }
 }
 
-/** What a figure says of the peer's; nothing if there is none. A ratio above 1 is good, whatever the unit. */
+/** Of one measurement: under its name, and what it gave. */
+export interface PeerMode {
+  readonly name: string
+  readonly answer: PeerAnswer
+}
+
+/** The same request without and with Flink's object reuse, in this order; [] without a peer. */
+export async function inBothModes(
+  peer: Peer | undefined,
+  request: Readonly<Record<string, string | number | boolean>>,
+): Promise<readonly PeerMode[]> {
+  if (peer === undefined) return []
+  const modes: PeerMode[] = []
+  // One after the other: each needs the machine.
+  for (const reuse of [false, true])
+    modes.push({ name: reuse ? 'Flink, object reuse' : 'Flink', answer: await peer({ ...request, reuse }) })
+  return modes
+}
+
+/** A figure once for each mode, or once alone. */
+export function emitCompared(
+  emit: (figure: Figure) => void,
+  figure: Figure,
+  {
+    modes,
+    theirs,
+    better,
+  }: {
+    readonly modes: readonly PeerMode[]
+    /** Their figure; undefined: the peer has none of the kind. */
+    readonly theirs: (answer: PeerAnswer) => number | undefined
+    readonly better: 'higher' | 'lower'
+  },
+): void {
+  const compared = modes.flatMap(({ name, answer }) => {
+    const value = theirs(answer)
+    return value === undefined ? [] : [comparedWith(figure.value, value, { name, better })]
+  })
+  for (const one of compared.length === 0 ? [{}] : compared) emit({ ...figure, ...one })
+}
+
+/** What a figure says of the peer's. A ratio above 1 is good, whatever the unit. */
 export function comparedWith(
   value: number,
-  peerValue: number | undefined,
-  { name = 'Flink', better }: { readonly name?: string | undefined; readonly better: 'higher' | 'lower' },
-): Pick<Figure, 'peer' | 'peerValue' | 'ratio'> {
-  if (peerValue === undefined) return {}
+  peerValue: number,
+  { name, better }: { readonly name: string; readonly better: 'higher' | 'lower' },
+): Required<Pick<Figure, 'peer' | 'peerValue' | 'ratio'>> {
   return { peer: name, peerValue, ratio: better === 'higher' ? value / peerValue : peerValue / value }
 }

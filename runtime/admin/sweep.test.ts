@@ -84,8 +84,28 @@ describe('a sweep of a job that has ended', () => {
       return read(key)
     }
     await sweepJob(subject.world, request(subject))
-    expect(reads).toEqual(['chk-6/_metadata', 'savepoint-4/_metadata'])
+    // Of the third savepoint no manifest is listed: it is looked for.
+    expect(reads).toEqual(['savepoint-3/_metadata', 'chk-6/_metadata', 'savepoint-4/_metadata'])
     expect(await subject.objects.list('')).toEqual(kept)
+  })
+
+  it('takes a savepoint whose manifest the list does not show yet for what it is: a list may lag behind', async () => {
+    const subject = await left((head) => head)
+    const { complete, keeper, external, write } = subject
+    // One that HEAD knows of, of which nothing is listed yet, and one of which all but the manifest is.
+    const hidden = await write({ id: 12, kind: 'savepoint', transactions: [nameOf(12)] })
+    await keeper.update((head) => completeSavepoint(head, { manifest: hidden, request: requestId('one') }))
+    await write({ id: 13, kind: 'savepoint', transactions: [nameOf(13)] })
+    await complete({ id: 14 })
+    await keeper.update(close)
+    const { objects } = subject.world.stores
+    const list = objects.list.bind(objects)
+    objects.list = async (prefix) =>
+      (await list(prefix)).filter((key) => !key.startsWith('savepoint-12/') && key !== 'savepoint-13/_metadata')
+    expect(await sweepJob(subject.world, request(subject))).toMatchObject({ outcome: 'done' })
+    const savepoints = ['12/_metadata', '12/data', '13/_metadata', '13/data', '4/_metadata', '4/data']
+    expect(await list('savepoint-')).toEqual(savepoints.map((key) => `savepoint-${key}`))
+    expect([nameOf(12), nameOf(13)].every((name) => external.existing.has(name))).toBe(true)
   })
 
   it('only looks before it is told to', async () => {

@@ -29,7 +29,7 @@ import { listed } from '../coordinator/lost-head.ts'
 import { readDeadlineMs, readManifest } from '../coordinator/restore.ts'
 import type { ManifestPlace } from '../coordinator/restore.ts'
 import type { JobGraph } from '../job/contract.ts'
-import type { FileSystem, ObjectKey } from '../storage/contract.ts'
+import type { FileSystem, ObjectKey, ObjectStore } from '../storage/contract.ts'
 import { storageError } from '../storage/errors.ts'
 import { restorePointOf } from '../storage/head.ts'
 import type { Head } from '../storage/head-contract.ts'
@@ -129,6 +129,8 @@ async function listEverything(
   // A place that no coordinator of the job has begun with is not the job's.
   const isOurs = place !== undefined && (await isClaimed(place, environment))
   const elsewhere = isOurs ? await listed(place.objects, SAVEPOINTS_PREFIX, environment) : []
+  objects.push(...(await unlistedManifests(stores.objects, objects, environment)))
+  if (isOurs) elsewhere.push(...(await unlistedManifests(place.objects, elsewhere, environment)))
   const transactions: SinkTransactions[] = []
   for (const [uid, committer] of committers) {
     const late = () =>
@@ -137,6 +139,35 @@ async function listEverything(
     transactions.push({ uid, transactions: names })
   }
   return { objects, elsewhere, transactions }
+}
+
+/**
+ * Of savepoints without a manifest in the list, those that have one all the same. It is written last, so that a list which lags behind shows the
+ * data of a savepoint that has just completed and not what makes it one.
+ */
+async function unlistedManifests(
+  store: Pick<ObjectStore, 'read'>,
+  keys: readonly ObjectKey[],
+  environment: AdminWorld['environment'],
+): Promise<ObjectKey[]> {
+  const complete = savepointsIn(keys)
+  const ids = new Set(keys.flatMap((key) => savepointOfKey(key) ?? []))
+  const there: ObjectKey[] = []
+  for (const id of ids) {
+    const manifest = manifestKey(id, 'savepoint')
+    if (!complete.has(id) && (await isThere(store, manifest, environment))) there.push(manifest)
+  }
+  return there
+}
+
+/** Throws MR-S01 when there is no answer in time. */
+async function isThere(
+  store: Pick<ObjectStore, 'read'>,
+  path: ObjectKey,
+  { clock }: AdminWorld['environment'],
+): Promise<boolean> {
+  const late = () => storageError('MR-S01', `Reading ${path}: no answer within ${readDeadlineMs} ms.`)
+  return (await within(clock, readDeadlineMs, store.read(path), late)) !== undefined
 }
 
 /** What must stay because of a manifest, or of several. */
@@ -225,7 +256,7 @@ async function namedIn({ world, head, existing, needsOf }: Naming): Promise<Need
   return { objects, transactions }
 }
 
-/** Manifests: in the job's store, in its place for savepoints, and in earlier places of it that HEAD tells of. */
+/** Manifests: in the job's store, in its place for savepoints, and what HEAD tells of, also in earlier places. */
 async function savepointsThere(
   { stores, environment }: AdminWorld,
   head: Head,
@@ -236,12 +267,11 @@ async function savepointsThere(
     ...existing.elsewhere.filter(isSavepointManifest).map((key) => stores.savepoints!.nameOf(key)),
   ]
   for (const { manifest } of head.savepointResults) {
-    if (manifest === undefined || !isAbsoluteKey(manifest.path) || there.includes(manifest.path)) continue
+    if (manifest === undefined || there.includes(manifest.path)) continue
     const { path } = manifest
-    const late = () => storageError('MR-S01', `Reading ${path}: no answer within ${readDeadlineMs} ms.`)
-    // The user's: it may be gone.
-    if ((await within(environment.clock, readDeadlineMs, stores.foreign.read(path), late)) !== undefined)
-      there.push(path)
+    const store = isAbsoluteKey(path) ? stores.foreign : stores.objects
+    // The user's: it may be gone. In the job's own store it is looked for as well, since a list may lag behind.
+    if (await isThere(store, path, environment)) there.push(path)
   }
   return there
 }

@@ -22,6 +22,7 @@ export const plantedFaults = [
   'rescale-keeps-old-size', // a coordinator that takes over after a rescale in place builds the graph at the old size (rule 25)
   'bound-readers-ignored', // readers that were taken over restart apart, and nobody gives their splits back (rule 20)
   'stale-coordinator-terminates', // a worker forgets whom it has promised itself to, and an older coordinator ends its slots (rule 25)
+  'restore-point-listed', // a restore takes the newest of the retained checkpoints that the store lists, or begins from nothing, whatever HEAD names (rules 2, 7)
   'begun-before-all-restored', // a subtask reads, and its timers fire, before all others have restored
 ] as const
 

@@ -121,6 +121,7 @@ class World {
     const { outstanding } = this
     if (outstanding === undefined || outstanding.type === 'swap') return
     const { type, id } = outstanding
+    if (type === 'copies' && this.machine.pending?.kind === 'savepoint') this.step({ type: 'copyProgressed', id })
     this.outstanding = { type: type === 'copies' ? 'manifest' : 'copies', id }
     this.step({ type: type === 'copies' ? 'copied' : 'copyBegun', id })
   }

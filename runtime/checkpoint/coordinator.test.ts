@@ -195,6 +195,8 @@ class Play {
         return [{ type: 'triggerFailed', id, reason }]
       case 'copy-begun':
         return [{ type: 'copyBegun', id }]
+      case 'copy-progressed':
+        return [{ type: 'copyProgressed', id }]
       case 'copied':
         return [{ type: 'copied', id }]
       case 'manifest-written':

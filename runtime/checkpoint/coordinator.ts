@@ -187,6 +187,12 @@ class Machine implements CheckpointCoordinator {
       case 'copyBegun':
         this.#expectPhase(event.id, 'writing').isCopying = true
         return undefined
+      case 'copyProgressed': {
+        const pending = this.#expectPhase(event.id, 'writing')
+        invariant(pending.isCopying && pending.kind === 'savepoint', `${event.id} goes on copying for no savepoint`)
+        pending.deadlineMs = nowMs + this.#settings.savepointTimeoutMs
+        return undefined
+      }
       case 'copied':
         this.#expectPhase(event.id, 'writing').isCopying = false
         return undefined

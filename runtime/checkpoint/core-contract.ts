@@ -72,6 +72,8 @@ export type CheckpointEvent =
   | { readonly type: 'triggerFailed'; readonly id: CheckpointId; readonly reason: string }
   /** Before its manifest, final states of finished subtasks are copied. It may take long, and decides nothing: it ends as collecting does. */
   | { readonly type: 'copyBegun'; readonly id: CheckpointId }
+  /** Of a savepoint: some of it is copied. Its timeout begins anew, since the next one would begin from nothing (rule 18: its folder is its own). */
+  | { readonly type: 'copyProgressed'; readonly id: CheckpointId }
   /** Its manifest is written now. */
   | { readonly type: 'copied'; readonly id: CheckpointId }
   | { readonly type: 'manifestWritten'; readonly id: CheckpointId }

@@ -30,7 +30,7 @@ export class PendingSnapshot {
   readonly request: RequestId | undefined
   readonly halt?: Halt | undefined
   readonly triggeredAtMs: number
-  readonly deadlineMs: number
+  deadlineMs: number
   phase: PendingPhase = 'collecting'
   /** What it needs of other snapshots is being copied. */
   isCopying = false

@@ -70,9 +70,12 @@ function pointLines({ job, contents, verified }: AdminReport): string[] {
     const { objects, pieces, transactions } = contents
     const looked =
       verified === 'checksums' ? 'all of it was read and is right' : 'all of them are there, as long as they must be'
-    lines.push(
-      `${counted(pieces, 'piece', 'pieces')} of state in ${counted(objects, 'object', 'objects')}: ${looked}. It holds ${counted(transactions, 'transaction', 'transactions')}.`,
-    )
+    const state =
+      pieces === 0
+        ? 'It names no objects: what state there is stands in its manifest.'
+        : `${counted(pieces, 'piece', 'pieces')} of state in ${counted(objects, 'object', 'objects')}: ${looked}.`
+    const open = transactions === 0 ? 'no transactions' : counted(transactions, 'transaction', 'transactions')
+    lines.push(`${state} It holds ${open}.`)
   }
   return [...lines, ...moves]
 }

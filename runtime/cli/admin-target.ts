@@ -22,7 +22,7 @@ import { commandError } from './errors.ts'
 import { jobArguments } from './job-arguments.ts'
 import { contactJob } from './job-client.ts'
 import { jobInput, parallelismUsually } from './job-input.ts'
-import { writeForJob } from './job-module-files.ts'
+import { jobFileOf } from './job-module-files.ts'
 import { isJobFile, localWorld, namedJob } from './named-job.ts'
 import type { ControlEdge } from './named-job.ts'
 
@@ -141,7 +141,7 @@ async function localGraph(
   const { name, module, parallelism, maxParallelism } = input
   // What the job names by relative paths, such as the files of its sinks, is meant there.
   edge.changeFolder(world.folder)
-  const file = module.kind === 'file' ? module.path : await writeForJob(module, { name, folder: world.folder })
+  const file = await jobFileOf(module, { name, folder: world.folder })
   const job = await loadJob(file)
   return buildGraph(job, {
     args: jobArguments(job.args, input.args, namedArgs),

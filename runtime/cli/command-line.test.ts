@@ -101,7 +101,7 @@ describe('the command line', () => {
 
 describe('one clear error is the answer to', () => {
   it.each([
-    ['', 'MR-L10 The command line is not understood. It names no command. See millrace --help.'],
+    ['', 'MR-L10 The command line is not understood. It names no command. millrace --help has the commands,'],
     ['runn a.ts', 'MR-L10 The command line is not understood. There is no command runn.'],
     ['--parallelism 2 run a.ts', 'It begins with --parallelism; the command comes first.'],
     ['run', 'run needs a job file.'],
@@ -114,6 +114,11 @@ describe('one clear error is the answer to', () => {
     ['run a.ts -p 3', "run: Unknown option '-p'."],
     ['run a.ts --no-freeze=1', "run: Option '--no-freeze' does not take an argument."],
     ['run a.ts --allow-drained=yes', "run: Option '--allow-drained' does not take an argument."],
+    [
+      'run a.ts --checkpoint-interval 5s',
+      '--checkpoint-interval is 5s; it must be a whole number of milliseconds from 1. millrace <command> --help has each option with its values and their units.',
+    ],
+    ['run a.ts --parallelism two', '--parallelism is two; it must be a whole number from 1.'],
     ['run a.ts --args [1]', '--args is [1]; it must be an object'],
     ['run a.ts --args 1', '--args is 1; it must be an object'],
     ['run a.ts --args null', '--args is null; it must be an object'],
@@ -152,10 +157,14 @@ describe('one clear error is the answer to', () => {
     },
   )
 
-  for (const option of ['parallelism', 'slots', 'checkpoint-interval'])
+  for (const [option, number] of [
+    ['parallelism', 'number'],
+    ['slots', 'number'],
+    ['checkpoint-interval', 'number of milliseconds'],
+  ] as const)
     it.each(['0', '1.5', '-1', 'two', '', '1e3', '99999999999999999999'])(`--${option} %s`, (value) => {
       expect(said(`run a.ts --${option}=${value}`)).toContain(
-        `MR-L11 An option has a value that it cannot have. --${option} is ${value}; it must be a whole number from 1.`,
+        `MR-L11 An option has a value that it cannot have. --${option} is ${value}; it must be a whole ${number} from 1.`,
       )
     })
 })

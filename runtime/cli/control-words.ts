@@ -41,12 +41,12 @@ In place of <job>, one on a cluster:
   --token-file FILE  the owner's token, or the reader's for what changes nothing but takes savepoints and checkpoints
   --ca FILE          the CA of the coordinator's certificate, PEM
   --config FILE      or the process config, which names all of these, and the store, which is asked when the job has ended
-  --wait MS          how long its coordinator may be away, as when it is started again; default: ${waitUsualMs}`
+  --wait MS          how many milliseconds its coordinator may be away, as when it is started again; default: ${waitUsualMs}`
 
 /** How long an answer may take; taking a savepoint of much state takes its time. */
 const timeoutUsualMs = 600_000
 
-export const timeoutHelp = `  --timeout MS       how long to wait for the answer; default: ${timeoutUsualMs}. What was asked for stands`
+export const timeoutHelp = `  --timeout MS       how many milliseconds to wait for the answer; default: ${timeoutUsualMs}. What was asked for stands`
 
 export const targetOptions = {
   folder: { type: 'string' },
@@ -98,7 +98,7 @@ export function remoteTarget({ command, positionals, values }: GivenWords): Remo
   if (config !== undefined && names.length > 0) refuse(`--config names what ${names.join(' and ')} would`)
   const other = positionals[0] ?? (values.folder === undefined ? undefined : '--folder')
   if (other !== undefined) refuse(`${other} means a job of this machine, and ${names[0] ?? '--config'} another one`)
-  const waitMs = wholeNumber('wait', wait) ?? waitUsualMs
+  const waitMs = wholeNumber('wait', wait, 'milliseconds') ?? waitUsualMs
   if (config !== undefined) return { kind: 'config', file: notEmpty('config', config)!, waitMs }
   if (address === undefined) refuse(`${names.join(' and ')} needs --address`)
   if (tokenFile === undefined) refuse('--address needs --token-file')
@@ -124,5 +124,5 @@ function checkedAddress(text: string): string {
 }
 
 export function timeoutMsOf(timeout: string | undefined): number {
-  return wholeNumber('timeout', timeout) ?? timeoutUsualMs
+  return wholeNumber('timeout', timeout, 'milliseconds') ?? timeoutUsualMs
 }

@@ -26,8 +26,8 @@ run on, and the next coordinator takes them over. On SIGTERM or Ctrl-C it leaves
 
   --config FILE      the process config (JSON or YAML), the same as the workers'
   --supervised       as the first process of a container: runs the coordinator as a child, and starts it again at once when it dies
-  --back-off MS      the one before was overtaken by another coordinator of its start (exit code 3): waits so long, and begins only if HEAD
-                     stood still meanwhile and workers have no coordinator; else ends with 3 again. --supervised sees to it by itself
+  --back-off MS      the one before was overtaken by another coordinator of its start (exit code 3): waits so many milliseconds, and begins
+                     only if HEAD stood still meanwhile and workers have no coordinator; else ends with 3 again. --supervised sees to it by itself
   --stay             when the job has ended, goes on to serve REST until SIGTERM; default: ends too, and with it the workers
 
 Exit codes: 0 the job has ended or the process was told to, 1 it ended in another way, 2 the command line, the config or the job is wrong,
@@ -55,7 +55,7 @@ export const coordinatorSyntax: CommandSyntax<CoordinatorCommand> = {
       config,
       supervised: values.supervised === true,
       stays: values.stay === true,
-      backOffMs: wholeNumber('back-off', values['back-off']),
+      backOffMs: wholeNumber('back-off', values['back-off'], 'milliseconds'),
     }
   },
 }

@@ -8,13 +8,13 @@ export const commandErrors = {
     meaning: 'The command line is not understood.',
     who: 'user',
     retry: false,
-    remedy: 'See millrace --help.',
+    remedy: 'millrace --help has the commands, millrace <command> --help the options of one.',
   },
   'MR-L11': {
     meaning: 'An option has a value that it cannot have.',
     who: 'user',
     retry: false,
-    remedy: 'See millrace --help.',
+    remedy: 'millrace <command> --help has each option with its values and their units.',
   },
   'MR-L12': {
     meaning: 'The job file does not exist.',
@@ -77,6 +77,13 @@ export const commandErrors = {
     retry: false,
     remedy:
       'Mend each: Node runs the file without looking at them, and meets what is wrong at some record. `millrace run --skip-types` leaves the check out.',
+  },
+  'MR-L22': {
+    meaning: "The job's code is in an image, and cannot be loaded on this machine.",
+    who: 'user',
+    retry: false,
+    remedy:
+      'Run the job file that the image is built from, or a manifest whose module.path names it; the manifest itself is for a cluster, and millrace validate checks it as far as it goes.',
   },
   'MR-L30': {
     meaning: 'There is no such job here.',

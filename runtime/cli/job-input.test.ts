@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { jobInput } from './job-input.ts'
 import type { JobWords } from './job-input.ts'
-import { writeForJob } from './job-module-files.ts'
+import { jobFileOf, writeForJob } from './job-module-files.ts'
 
 let folder = ''
 let manifests = 0
@@ -31,6 +31,21 @@ const beside =
   '---\napiVersion: v1\nkind: ConfigMap\nmetadata: { name: code }\ndata: { job.ts: "export default 2", other.ts: "" }\n'
 
 describe('what a command is about', () => {
+  it('is code in an image, where the manifest names one and the file is not here: not to be run', async () => {
+    const { module } = await input('  program: { image: me/orders:1, module: { path: /opt/orders/job.ts } }\n')
+    expect(module).toEqual({ kind: 'in image', image: 'me/orders:1', path: '/opt/orders/job.ts' })
+    await expect(jobFileOf(module, { name: 'default/orders', folder })).rejects.toThrow(
+      /^MR-L22 .*\/opt\/orders\/job\.ts is no file here; spec\.program\.image is me\/orders:1\./,
+    )
+    expect((await input('  program: { image: me/orders:1, module: { path: job.ts } }\n')).module).toEqual({
+      kind: 'file',
+      path: join(folder, 'job.ts'),
+      image: 'me/orders:1',
+    })
+    // Without an image a file that is not there is one that is missing.
+    await expect(input('  program: { module: { path: /opt/orders/job.ts } }\n')).rejects.toThrow(/^MR-L12 /)
+  })
+
   it('is a job file and its name, all else being the job’s own', async () => {
     const words = { jobFile: 'code/job.ts', args: { a: 1 }, parallelism: 3, configMaps: [] }
     expect(await jobInput(words, folder)).toEqual({

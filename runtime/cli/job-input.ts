@@ -121,8 +121,10 @@ async function moduleOf(
   }
   if (configMap === undefined) {
     const job = resolve(dirname(file), path!)
+    const { image } = manifest.job.spec.program
+    if (image !== undefined && (await isAbsent(job))) return { kind: 'in image', image, path: path! }
     await requireFile(job, `${path} (spec.program.module.path of ${words.jobFile})`)
-    return { kind: 'file', path: job }
+    return { kind: 'file', path: job, ...(image === undefined ? {} : { image }) }
   }
   const { name, key } = configMap
   const given = words.configMaps.findLast(([of]) => of === name)
@@ -133,6 +135,16 @@ async function moduleOf(
     throw commandError('MR-L19', `The ConfigMap ${name} has no key ${key}; it has ${there}.`)
   }
   return { kind: 'files', key, files }
+}
+
+/** Positively: a file that cannot be looked at is not absent. */
+async function isAbsent(path: string): Promise<boolean> {
+  try {
+    await access(path)
+    return false
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT'
+  }
 }
 
 /** `latest` is what a job on this machine goes on from anyway. */

@@ -7,10 +7,12 @@ import { localCodeFolder } from '../storage/paths.ts'
 import { commandError } from './errors.ts'
 
 export type JobModule =
-  /** Absolute. */
-  | { readonly kind: 'file'; readonly path: string }
+  /** `path` is absolute. `image`: where a manifest says that it is; undefined: it names none. */
+  | { readonly kind: 'file'; readonly path: string; readonly image?: string }
   /** `key` is the job file among them. */
   | { readonly kind: 'files'; readonly key: string; readonly files: ReadonlyMap<string, Uint8Array> }
+  /** A path of the image that a manifest names; there is no such file here. */
+  | { readonly kind: 'in image'; readonly image: string; readonly path: string }
 
 /** What `--config-map NAME=PATH` gives: a file under its own name, or each file of a folder. Throws MR-L19. */
 export async function filesAt(path: string): Promise<ReadonlyMap<string, Uint8Array>> {
@@ -28,6 +30,23 @@ export async function filesAt(path: string): Promise<ReadonlyMap<string, Uint8Ar
 async function fileNamesIn(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true })
   return entries.filter((entry) => entry.isFile() && /^[-._a-zA-Z0-9]+$/.test(entry.name)).map(({ name }) => name)
+}
+
+/** The absolute path of the file that this machine runs. Throws MR-L19, MR-L22. */
+export async function jobFileOf(
+  module: JobModule,
+  at: { readonly name: string; readonly folder: string },
+): Promise<string> {
+  switch (module.kind) {
+    case 'file':
+      return module.path
+    case 'files':
+      return writeForJob(module, at)
+    case 'in image':
+      throw commandError('MR-L22', `${module.path} is no file here; spec.program.image is ${module.image}.`)
+    default:
+      return module satisfies never
+  }
 }
 
 /** The job file's absolute path below the working folder; what lies there was written whole and never changes. */

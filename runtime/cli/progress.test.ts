@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { taskKey, subtaskIndex, vertexId } from '../base/ids.ts'
 import type { JobGraph } from '../job/contract.ts'
 import { MAX_WATERMARK } from '../record/element.ts'
-import { Progress, formatDuration, grouped, progressLine } from './progress.ts'
+import { Progress, formatDuration, grouped, progressLine, recordsText } from './progress.ts'
 import type { SubtaskFigures } from './progress.ts'
 
 const graph = {
@@ -35,6 +35,10 @@ describe('progress', () => {
       records: 300,
       recordsPerSecond: 0,
     })
+  })
+
+  it('is of one record, or of several', () => {
+    expect([0, 1, 2, 1_234].map(recordsText)).toEqual(['0 records', '1 record', '2 records', '1,234 records'])
   })
 
   it('goes on counting when a subtask was restarted and counts from nothing', () => {

@@ -88,12 +88,16 @@ export function progressLine(figures: ProgressFigures, checkpoint: CompletedChec
       ? 'no checkpoint yet'
       : `checkpoint ${checkpoint.id} in ${formatDuration(checkpoint.durationMs)}`,
     `backpressure ${Math.round(backpressured * 100)} %`,
-    `${grouped(records)} records`,
+    recordsText(records),
   ].join(' | ')
 }
 
 export function grouped(value: number): string {
   return String(value).replaceAll(/\B(?=(\d{3})+$)/g, ',')
+}
+
+export function recordsText(records: number): string {
+  return `${grouped(records)} ${records === 1 ? 'record' : 'records'}`
 }
 
 export function formatDuration(ms: number): string {

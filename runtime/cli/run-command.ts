@@ -24,9 +24,9 @@ import { exitCodes } from './exit-codes.ts'
 import { jobArguments } from './job-arguments.ts'
 import { jobInput, parallelismUsually } from './job-input.ts'
 import type { ManifestInput } from './job-input.ts'
-import { writeForJob } from './job-module-files.ts'
+import { jobFileOf } from './job-module-files.ts'
 import { Leaving } from './leaving.ts'
-import { Progress, formatDuration, grouped, progressLine } from './progress.ts'
+import { Progress, formatDuration, grouped, progressLine, recordsText } from './progress.ts'
 import type { CompletedCheckpoint, ProgressFigures } from './progress.ts'
 import type { RunCommand } from './run-options.ts'
 import type { Terminal } from './terminal.ts'
@@ -58,7 +58,7 @@ export async function runJob(command: RunCommand, edge: RunEdge): Promise<number
   if (manifest !== undefined) sayManifest(name, manifest, terminal)
   const restore = restoreOf(command, { manifest, folder: edge.folder() })
   if (command.folder !== undefined) moveTo(command.folder, edge)
-  const jobFile = module.kind === 'file' ? module.path : await writeForJob(module, { name, folder: edge.folder() })
+  const jobFile = await jobFileOf(module, { name, folder: edge.folder() })
   const job = await loadCheckedJob(jobFile, { skipTypes: command.skipTypes, say: (text) => terminal.say(text) })
   const args = jobArguments(job.args, input.args, command.namedArgs)
   const parallelismDefault = parallelismUsually(edge.processors)
@@ -253,7 +253,7 @@ class Run {
         const tookMs = performance.now() - this.#startedMs
         const records = this.#figures?.records ?? 0
         const rate = grouped(Math.round((records * 1_000) / tookMs))
-        return `${job} has finished: ${grouped(records)} records in ${formatDuration(tookMs)} (${rate}/s).`
+        return `${job} has finished: ${recordsText(records)} in ${formatDuration(tookMs)} (${rate}/s).`
       }
       case 'suspended':
         return `${job} is suspended. The same command goes on with it.`

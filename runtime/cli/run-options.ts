@@ -37,10 +37,11 @@ Types of a TypeScript job are checked first, as millrace validate does; without 
 
   --args JSON                 the job's arguments, as an object
   --arg name=value            one argument; may be given again; wins over --args
-  --parallelism N             subtasks of each operator that does not set its own;
+  --parallelism N             number of subtasks of each operator that does not set its own;
                               default: what the job's config says, else 2 (1 on a machine with one processor)
-  --slots N                   threads that may run them; default: as many as the job needs
-  --checkpoint-interval MS    from one checkpoint to the next; default: what the job's config says, else 10000
+  --slots N                   number of threads that may run them; default: as many as the job needs
+  --checkpoint-interval MS    milliseconds from one checkpoint to the next, a whole number; default: what the job's config says,
+                              else 10000 (10 s); a manifest's durations have a unit instead: interval: 10s
   --from PATH                 begin from this savepoint, or from this checkpoint of the job; a relative path is meant where the
                               command was given, also with --folder
   --allow-non-restored-state  go on though it holds state of operators that the job does not have any more
@@ -101,7 +102,7 @@ export const runSyntax: CommandSyntax<RunCommand> = {
       namedArgs: namedValues('arg', values.arg),
       parallelism: wholeNumber('parallelism', values.parallelism),
       slots: wholeNumber('slots', values.slots),
-      checkpointIntervalMs: wholeNumber('checkpoint-interval', values['checkpoint-interval']),
+      checkpointIntervalMs: wholeNumber('checkpoint-interval', values['checkpoint-interval'], 'milliseconds'),
       from: localFolder('from', values.from),
       allowNonRestoredState: values['allow-non-restored-state'] === true,
       allowDrained: values['allow-drained'] === true,

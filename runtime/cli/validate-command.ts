@@ -14,6 +14,7 @@ import { jobArguments } from './job-arguments.ts'
 import { jobInput, parallelismUsually } from './job-input.ts'
 import type { JobInput } from './job-input.ts'
 import { writeFiles } from './job-module-files.ts'
+import type { JobModule } from './job-module-files.ts'
 import type { Terminal } from './terminal.ts'
 import { checkTypes, typesError } from './type-check.ts'
 import type { TypeCheck } from './type-check.ts'
@@ -30,6 +31,8 @@ export interface ValidateEdge {
 interface Validation {
   job: string | undefined
   jobFile: string | undefined
+  /** Where the code is, if it is not on this machine: then nothing of it was looked at. */
+  image: string | undefined
   types: TypeCheck | undefined
   graph: GraphReport | undefined
   readonly warnings: string[]
@@ -43,6 +46,7 @@ export async function validateJob(command: ValidateCommand, edge: ValidateEdge):
   const found: Validation = {
     job: undefined,
     jobFile: undefined,
+    image: undefined,
     types: undefined,
     graph: undefined,
     warnings: [],
@@ -52,7 +56,7 @@ export async function validateJob(command: ValidateCommand, edge: ValidateEdge):
   if (input !== undefined) {
     found.job = input.name
     warnOfManifest(found, input)
-    await orError(found, () => withJobFile(input, (jobFile) => validate(jobFile, { command, edge, input, found })))
+    await orError(found, () => validateModule({ command, edge, input, found }))
   }
   edge.terminal.print(command.json ? JSON.stringify(found, undefined, 2) : textOf(found))
   if (found.errors.length > 0) return exitCodes.wrong
@@ -76,13 +80,41 @@ function warnOfManifest({ warnings }: Validation, { manifest }: JobInput): void 
     warnings.push(`For a cluster alone, not used by millrace run: ${manifest.unused.join(', ')}.`)
 }
 
+async function validateModule(validating: Validating): Promise<void> {
+  const { input, found } = validating
+  const { module } = input
+  switch (module.kind) {
+    case 'in image':
+      found.jobFile = module.path
+      found.image = module.image
+      found.types = { kind: 'unknown', why: inImageText(module.image) }
+      return
+    case 'file':
+      if (module.image !== undefined)
+        found.warnings.push(
+          `The file that was checked is the one on this machine; ${module.image} may hold another one at the same path.`,
+        )
+      return validate(module.path, validating)
+    case 'files':
+      return withFiles(module, (jobFile) => validate(jobFile, validating))
+    default:
+      return module satisfies never
+  }
+}
+
+function inImageText(image: string): string {
+  return `the code is in the image ${image}, which is not looked at. The manifest's fields were checked and are right; types, arguments, graph and uids were not looked at: give millrace validate the job file that the image is built from`
+}
+
 /** The files of a ConfigMap are written to a folder for temporaries, which goes again. */
-async function withJobFile(input: JobInput, work: (jobFile: string) => Promise<void>): Promise<void> {
-  if (input.module.kind === 'file') return work(input.module.path)
+async function withFiles(
+  { files, key }: Extract<JobModule, { kind: 'files' }>,
+  work: (jobFile: string) => Promise<void>,
+): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'millrace-validate-'))
   try {
-    await writeFiles(input.module.files, folder)
-    await work(join(folder, input.module.key))
+    await writeFiles(files, folder)
+    await work(join(folder, key))
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -96,7 +128,7 @@ interface Validating {
 }
 
 async function validate(jobFile: string, { command, edge, input, found }: Validating): Promise<void> {
-  found.jobFile = input.module.kind === 'file' ? jobFile : input.module.key
+  found.jobFile = input.module.kind === 'files' ? input.module.key : jobFile
   found.types = await checkTypes(jobFile)
   const wrong = typesError(found.types)
   if (wrong !== undefined) found.errors.push({ code: wrong.code, message: wrong.message })
@@ -114,11 +146,13 @@ async function validate(jobFile: string, { command, edge, input, found }: Valida
     )
 }
 
-function textOf({ job, jobFile, types, graph, warnings, errors }: Validation): string {
+function textOf({ job, jobFile, image, types, graph, warnings, errors }: Validation): string {
   return [
     ...(job === undefined ? [] : [`job     ${job}`]),
     ...(jobFile === undefined ? [] : [`file    ${shorter(jobFile)}`]),
+    ...(image === undefined ? [] : [`image   ${image}`]),
     ...(types === undefined ? [] : [`types   ${typesText(types)}`]),
+    ...(image === undefined ? [] : ['graph   not checked']),
     ...(graph === undefined ? [] : [`graph   ${graphText(graph)}`]),
     ...section('Warnings', warnings),
     ...section(

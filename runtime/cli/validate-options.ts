@@ -22,12 +22,14 @@ loads the job file; builds the graph; shows vertices, edges and uids.
 
   --args JSON                 the job's arguments, as an object
   --arg name=value            one argument; may be given again; wins over --args
-  --parallelism N             as for run
+  --parallelism N             number of subtasks, as for run
   --config-map NAME=PATH      the file or folder that a manifest's program.module.configMap NAME stands for
   --json                      the result as JSON
 
+Of a manifest whose code is in an image, the fields alone are checked.
+
 Exit codes: 0 the job can run (types were checked, or it is JavaScript), 2 something is wrong, 3 nothing wrong was found but types
-could not be checked.`
+could not be checked, or the code is in an image.`
 
 const options = {
   args: { type: 'string' },

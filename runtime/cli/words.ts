@@ -55,12 +55,15 @@ export function onlyWord({
   return only
 }
 
-/** undefined where the option is not given; throws MR-L11. */
-export function wholeNumber(option: string, text: string | undefined): number | undefined {
+/** undefined where the option is not given; `unit` is what it counts, where that is not said by its name. Throws MR-L11. */
+export function wholeNumber(option: string, text: string | undefined, unit?: 'milliseconds'): number | undefined {
   if (text === undefined) return undefined
   const value = Number(text)
   if (!/^\d+$/.test(text) || value < 1 || !Number.isSafeInteger(value))
-    throw commandError('MR-L11', `--${option} is ${text}; it must be a whole number from 1.`)
+    throw commandError(
+      'MR-L11',
+      `--${option} is ${text}; it must be a whole number${unit === undefined ? '' : ` of ${unit}`} from 1.`,
+    )
   return value
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { InvariantError } from '../base/errors.ts'
 import { checkpointId, incarnation, jobId, requestId, start, subtaskIndex, vertexId } from '../base/ids.ts'
-import type { SnapshotReader } from '../checkpoint/contract.ts'
+import type { SnapshotReader, StateHandle } from '../checkpoint/contract.ts'
 import type { CheckpointAction, CheckpointEvent, CollectedSnapshot } from '../checkpoint/core-contract.ts'
 import type { CheckpointCoordinator } from '../checkpoint/coordinator.ts'
 import { graphOf } from '../checkpoint/test-graph.ts'
@@ -307,6 +307,32 @@ describe('a snapshot whose final states are copied', () => {
       'event swapWon',
       'complete 4 to all',
     ])
+  })
+
+  it('tells the core of each piece of a savepoint, until that has given it up; of a checkpoint, which the next one goes on from, it does not', async () => {
+    for (const given of [false, true]) {
+      const reads = new Map<string, PromiseWithResolvers<Uint8Array>>()
+      const read = (handle: StateHandle): Promise<Uint8Array> => {
+        const waiting = Promise.withResolvers<Uint8Array>()
+        if (handle.kind === 'object') reads.set(handle.object, waiting)
+        return waiting.promise
+      }
+      const { completes, story, checkpointing, answers } = await subject({ reader: { read } })
+      const sink = { operatorState: { list: listOf('union', 'chk-2/a'), more: listOf('union', 'chk-2/b') } }
+      const finals = collectedOf(graph, (vertex) => subtaskSnapshot(vertex === 'sink' ? { sink } : {}))
+      completes(4, { ...finals, id: id(4), kind: 'savepoint', request: requestId('mine') })
+      await settlePromises()
+      reads.get('chk-2/a')!.resolve(new Uint8Array())
+      await settlePromises()
+      expect(story).toEqual(['event acknowledged', 'event copyBegun', 'event copyProgressed'])
+      if (given) {
+        answers.set('tick', () => [{ ...lost, kind: 'savepoint' }])
+        checkpointing.handle({ type: 'tick' })
+      }
+      reads.get('chk-2/b')!.resolve(new Uint8Array())
+      await settlePromises()
+      expect(story.filter((each) => each === 'event copyProgressed')).toHaveLength(given ? 1 : 2)
+    }
   })
 
   it('fails with a copy that fails', async () => {

@@ -286,7 +286,11 @@ export class Checkpointing {
     this.#copying = { id, stop }
     this.handle({ type: 'copyBegun', id })
     try {
-      const contained = await this.#selfContained.copied(needed, signal)
+      // A checkpoint that is given up leaves what it has copied to the next one. A savepoint cannot: each lies in a folder of its own.
+      const onPiece = (): void => {
+        if (kind === 'savepoint' && !signal.aborted) this.handle({ type: 'copyProgressed', id })
+      }
+      const contained = await this.#selfContained.copied(needed, { signal, onPiece })
       if (signal.aborted) return undefined
       this.handle({ type: 'copied', id })
       return contained
@@ -329,7 +333,7 @@ export class Checkpointing {
       }
       const durationMs = environment.clock.nowMs() - collected.triggeredAtMs
       // What is permitted now must be known before the core goes on: it may find that all is done, and this not confirmed.
-      this.#selfContained.completed(collected.id)
+      this.#selfContained.completed(collected)
       this.#options.onCompleted({ manifest, collected: contained, durationMs }, answer.head)
       this.handle({ type: 'swapWon', id: collected.id })
     } catch (error) {

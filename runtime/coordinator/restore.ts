@@ -16,8 +16,8 @@ import type { JobGraph } from '../job/contract.ts'
 import type { ForeignObjects } from '../storage/contract.ts'
 import { storageError } from '../storage/errors.ts'
 import { restorePointOf } from '../storage/head.ts'
-import type { Head, ManifestRef } from '../storage/head-contract.ts'
-import { isAbsoluteKey } from '../storage/paths.ts'
+import type { Head, ManifestRef, RestorePoint } from '../storage/head-contract.ts'
+import { CHECKPOINTS_PREFIX, isAbsoluteKey } from '../storage/paths.ts'
 import type { JobCoordinatorOptions } from './coordinator-contract.ts'
 import type { EnumeratorState } from './enumerators.ts'
 import { coordinatorError } from './errors.ts'
@@ -44,7 +44,9 @@ export type ManifestSources = Pick<JobCoordinatorOptions, 'store' | 'foreign' | 
 export type RestoreSources = ManifestSources & Pick<JobCoordinatorOptions, 'graph' | 'snapshotReader' | 'restore'>
 
 export async function readRestorePoint(sources: RestoreSources, head: Head): Promise<RestorePlan> {
-  const point = restorePointOf(head)
+  const point = sources.environment.planted.has('restore-point-listed')
+    ? await listedPoint(sources, head)
+    : restorePointOf(head)
   if (point.kind === 'empty') return emptyPlan(sources.graph)
   const { graph, environment, snapshotReader, restore } = sources
   const manifest = await readManifest(sources, point.manifest)
@@ -67,6 +69,16 @@ export async function readRestorePoint(sources: RestoreSources, head: Head): Pro
     enumerators,
     committablesWithoutWriter: head.unconfirmed === undefined ? new Map() : assignment.committablesWithoutWriter,
   }
+}
+
+/** The planted fault: right as long as lists are. */
+async function listedPoint({ store }: RestoreSources, head: Head): Promise<RestorePoint> {
+  const point = restorePointOf(head)
+  if (point.kind === 'empty' || point.manifest.kind === 'savepoint' || isAbsoluteKey(point.manifest.path)) return point
+  const keys = await store.list(CHECKPOINTS_PREFIX)
+  if (keys.includes(point.manifest.path)) return point
+  const manifest = head.retained.findLast(({ path }) => keys.includes(path))
+  return manifest === undefined ? { kind: 'empty' } : { kind: 'manifest', manifest }
 }
 
 /** HEAD shows that they are committed: by now the external system, or whoever takes finished files away, may have forgotten them. */

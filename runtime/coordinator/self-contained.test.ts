@@ -54,7 +54,7 @@ async function subject(kind: 'checkpoint' | 'savepoint', objects: Readonly<Recor
   const reader = new SnapshotDownloader({ store, foreign: new ForeignFiles(files), environment })
   const copier = new SelfContained({ reader, writers })
   const make = async (of: CollectedSnapshot) => {
-    const copying = copier.copied(copier.needed(of), new AbortController().signal)
+    const copying = copier.copied(copier.needed(of), { signal: new AbortController().signal })
     copying.catch(() => undefined)
     await environment.clock.advanceSettled(1000)
     return copying
@@ -115,10 +115,8 @@ describe('a snapshot made self-contained', () => {
     })
     const groupOf = ({ subtasks }: CollectedSnapshot) =>
       subtasks.get(key('done'))!.snapshot.operators['done']!.keyed!.groups[0]!
-    // Its copies go with it, if it is aborted.
-    await make(collected)
     const completed = await make({ ...collected, id: checkpointId(13) })
-    copier.completed(checkpointId(13))
+    copier.completed(completed)
     for (const name of ['a', 'b']) await files.remove(`/other/objects/chk-9/${name}`)
     const later = await make({ ...collected, id: checkpointId(14) })
     expect(groupOf(later)).toEqual(groupOf(completed))
@@ -149,34 +147,42 @@ describe('copies', () => {
     }
     const reader = {
       read: async (handle: StateHandle) => {
-        await step(`read ${handle.kind === 'object' ? handle.object : ''}`)
-        return new TextEncoder().encode(handle.kind === 'object' ? handle.object : '')
+        const piece = handle.kind === 'object' ? handle.object.slice('savepoint-1/'.length) : ''
+        await step(`read ${piece}`)
+        return new TextEncoder().encode(piece)
       },
     }
     const write = async (of: number, bytes: Uint8Array): Promise<StateHandle> => {
       const object = new TextDecoder().decode(bytes)
       await step(`write ${object} for ${of}`)
-      return { kind: 'object', object: `savepoint-${of}/${object}`, offset: 0, length: bytes.length, crc: 0 }
+      return { kind: 'object', object: `${folder}-${of}/${object}`, offset: 0, length: bytes.length, crc: 0 }
     }
-    const copier = new SelfContained({ reader, writers: { ofKind: () => ({ write }) } })
+    let folder = ''
+    const ofKind = (kind: 'checkpoint' | 'savepoint') => {
+      folder = kind === 'checkpoint' ? 'chk' : 'savepoint'
+      return { write }
+    }
+    const copier = new SelfContained({ reader, writers: { ofKind } })
     const items = lengths.map((length, n): [string, OperatorStateSnapshot] => [
       `list ${n}`,
       {
         redistribution: 'split',
         codec,
-        items: { kind: 'object', object: `piece${n}`, offset: 0, length, crc: 0 },
+        // Of a savepoint, so that a checkpoint must copy it as well.
+        items: { kind: 'object', object: `savepoint-1/piece${n}`, offset: 0, length, crc: 0 },
         count: 1,
       },
     ])
     const collected = collectedOf(graph, (vertex) =>
       subtaskSnapshot(vertex === 'done' ? { done: { operatorState: Object.fromEntries(items) } } : {}, true),
     )
-    const copy = (id: number) => {
+    const copy = (id: number, kind: 'checkpoint' | 'savepoint' = 'savepoint') => {
       const stop = new AbortController()
-      const needed = copier.needed({ ...collected, id: checkpointId(id), kind: 'savepoint' })
-      const copied = copier.copied(needed, stop.signal)
+      const needed = copier.needed({ ...collected, id: checkpointId(id), kind })
+      let pieces = 0
+      const copied = copier.copied(needed, { signal: stop.signal, onPiece: () => void pieces++ })
       copied.catch(() => undefined)
-      return { copied, stop }
+      return { copied, stop, pieces: () => pieces }
     }
     const settle = async (...names: string[]) => {
       for (const name of names) {
@@ -184,7 +190,7 @@ describe('copies', () => {
         await settlePromises()
       }
     }
-    return { copy, story, settle }
+    return { copy, copier, story, settle }
   }
 
   it('have no more bytes in memory than there is room for, and a larger piece goes alone', async () => {
@@ -227,6 +233,66 @@ describe('copies', () => {
     await settle('read piece0', 'read piece1', 'write piece0 for 13', 'write piece1 for 13')
     await settle('read piece2', 'write piece2 for 13')
     expect((await next.copied).id).toBe(13)
+  })
+
+  const placesIn = ({ subtasks }: CollectedSnapshot): unknown[] =>
+    Object.values(subtasks.get(key('done'))!.snapshot.operators['done']!.operatorState!).map(({ items }) =>
+      items.kind === 'object' ? items.object : items,
+    )
+
+  it('of a checkpoint that is given up are what the next one goes on from, also those that land late', async () => {
+    const { copy, copier, story, settle } = slowly([30 * MiB, 30 * MiB, 40 * MiB, 40 * MiB])
+    const first = copy(12, 'checkpoint')
+    await settlePromises()
+    await settle('read piece0', 'write piece0 for 12', 'read piece1')
+    first.stop.abort()
+    await expect(first.copied).rejects.toBe(first.stop.signal.reason)
+    const second = copy(13, 'checkpoint')
+    await settle('write piece1 for 12')
+    expect(story.slice(4)).toEqual(['read piece2'])
+    await settle('read piece2', 'write piece2 for 13')
+    second.stop.abort()
+    await expect(second.copied).rejects.toBe(second.stop.signal.reason)
+    // It was under way.
+    await settle('read piece3')
+    const third = copy(14, 'checkpoint')
+    await settlePromises()
+    await settle('read piece3', 'write piece3 for 14')
+    const completed = await third.copied
+    expect(placesIn(completed)).toEqual(['chk-12/piece0', 'chk-12/piece1', 'chk-13/piece2', 'chk-14/piece3'])
+    copier.completed(completed)
+    // And from then on nothing is to be copied.
+    expect(placesIn(await copy(15, 'checkpoint').copied)).toEqual(placesIn(completed))
+  })
+
+  it('are not gone on from once a checkpoint has completed that does not name them: it lets them be deleted', async () => {
+    const { copy, copier, story, settle } = slowly([40 * MiB, 40 * MiB])
+    const first = copy(12, 'checkpoint')
+    await settlePromises()
+    await settle('read piece0', 'write piece0 for 12', 'read piece1')
+    first.stop.abort()
+    await expect(first.copied).rejects.toBe(first.stop.signal.reason)
+    copier.completed({ id: checkpointId(13), kind: 'checkpoint' })
+    // Too late as well.
+    await settle('write piece1 for 12')
+    const next = copy(14, 'checkpoint')
+    await settlePromises()
+    expect(story.slice(4)).toEqual(['read piece0'])
+    await settle('read piece0', 'write piece0 for 14', 'read piece1', 'write piece1 for 14')
+    expect(placesIn(await next.copied)).toEqual(['chk-14/piece0', 'chk-14/piece1'])
+  })
+
+  it('of a savepoint are its own alone, and each is told of', async () => {
+    const { copy, copier, settle } = slowly([40 * MiB, 40 * MiB])
+    const first = copy(12)
+    await settlePromises()
+    await settle('read piece0', 'write piece0 for 12', 'read piece1', 'write piece1 for 12')
+    expect([placesIn(await first.copied), first.pieces()]).toEqual([['savepoint-12/piece0', 'savepoint-12/piece1'], 2])
+    copier.completed({ id: checkpointId(12), kind: 'savepoint' })
+    const next = copy(13, 'checkpoint')
+    await settlePromises()
+    await settle('read piece0', 'write piece0 for 13', 'read piece1', 'write piece1 for 13')
+    expect(placesIn(await next.copied)).toEqual(['chk-13/piece0', 'chk-13/piece1'])
   })
 
   it('that take for ever hold up no restart, nor the cancellation behind it', async () => {

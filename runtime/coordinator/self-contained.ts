@@ -36,8 +36,12 @@ export class SelfContained {
   readonly #options: SelfContainedOptions
   /** By what was copied. A later checkpoint names the same copy, which keeps it from the clean-up; the original may be gone by then. */
   readonly #known: Copies = new Map()
-  /** Copies of a checkpoint that does not complete are deleted with it. */
   readonly #pending = new Map<CheckpointId, Copies>()
+  /**
+   * What checkpoints that did not complete have copied since one did, by what was copied: the next one names it and goes on from there, or
+   * much final state behind a short timeout would never be copied. Clean-up takes away what a completed checkpoint does not name, and this with it.
+   */
+  #kept: Copies = new Map()
   /** Also of what was given up. They settle: reads and uploads have deadlines. */
   readonly #underWay = new Set<Promise<unknown>>()
 
@@ -59,10 +63,14 @@ export class SelfContained {
 
   /**
    * Before the manifest is written: the same snapshot, with everything copied that it may not refer to. Rejects with the reader's or the
-   * writer's error, or at once with the signal's: then it must not complete, and what is under way alone is still read or written.
+   * writer's error, or at once with the signal's: then it must not complete, and what is under way alone is still read or written. `onPiece`
+   * hears of each piece that is there.
    */
-  async copied({ snapshot, missing }: Needed, signal: AbortSignal): Promise<CollectedSnapshot> {
-    const copied = await this.#copy(snapshot, missing, signal)
+  async copied(
+    { snapshot, missing }: Needed,
+    { signal, onPiece = () => undefined }: { readonly signal: AbortSignal; readonly onPiece?: () => void },
+  ): Promise<CollectedSnapshot> {
+    const copied = await this.#copy(snapshot, missing, { signal, onPiece })
     // Of a savepoint only itself may make use: it is the user's.
     if (snapshot.kind === 'checkpoint') this.#pending.set(snapshot.id, copied)
     return withEach(snapshot, (handle) => copied.get(nameOf(handle)) ?? handle)
@@ -74,23 +82,36 @@ export class SelfContained {
   }
 
   /** Its swap has won. */
-  completed(completed: CheckpointId): void {
+  completed({ id: completed, kind }: Pick<CollectedSnapshot, 'id' | 'kind'>): void {
+    // What lands late is set into the map that nobody looks into any more. Behind a savepoint nothing is cleaned up.
+    if (kind === 'checkpoint') this.#kept = new Map()
     for (const [original, copy] of this.#pending.get(completed) ?? []) this.#known.set(original, copy)
     for (const id of this.#pending.keys()) if (id <= completed) this.#pending.delete(id)
   }
 
-  async #copy({ id, kind }: CollectedSnapshot, missing: Needed['missing'], signal: AbortSignal): Promise<Copies> {
+  async #copy(
+    { id, kind }: CollectedSnapshot,
+    missing: Needed['missing'],
+    { signal, onPiece }: { readonly signal: AbortSignal; readonly onPiece: () => void },
+  ): Promise<Copies> {
     const { reader, writers } = this.#options
     const writer = writers.ofKind(kind)
     const copied: Copies = new Map()
+    // A savepoint names nothing outside of its own folder, and nothing else may name what is in there.
+    const kept: Copies = kind === 'checkpoint' ? this.#kept : new Map()
+    for (const name of kept.keys()) if (!missing.has(name)) kept.delete(name)
     // One that was given up holds memory for its last pieces, which a job that restarts again and again must not add up.
     const remains = [...this.#underWay]
     const copy = async ([name, handle]: [string, ObjectHandle]): Promise<void> => {
       await Promise.allSettled(remains)
       signal.throwIfAborted()
-      const bytes = await reader.read(handle)
-      signal.throwIfAborted()
-      copied.set(name, await writer.write(id, bytes))
+      if (!kept.has(name)) {
+        const bytes = await reader.read(handle)
+        signal.throwIfAborted()
+        kept.set(name, await writer.write(id, bytes))
+        onPiece()
+      }
+      copied.set(name, kept.get(name)!)
     }
     const weighing = {
       max: copiedBytesMax,

@@ -338,6 +338,28 @@ describe('generated uids', () => {
 })
 
 describe('an error in a job says where and what to do', () => {
+  it('tells every operator that lacks its uid, and every stream without sink, at once', () => {
+    const noUids = (): unknown =>
+      graphOf((env) => {
+        const stream = env.source(stillSource('flights'))
+        stream
+          .keyBy(() => 'all')
+          .reduce((left) => left)
+          .named('sums')
+          .sinkTo(plainSink())
+        stream.sinkTo(twoPhaseSink())
+      })
+    expect(noUids).toThrow(
+      /^MR-J03 .*the source 'flights' at .*build-graph\.test\.ts:\d+[^]*\nthe reduce 'sums' at .*[^]*\nthe sink 'two-phase' at .*build-graph/,
+    )
+    expect(() =>
+      graphOf((env) => {
+        flights(env).map((flight) => flight)
+        env.source(stillSource('flights'), { uid: 'others' })
+      }),
+    ).toThrow(/^MR-J07 .*Nobody reads the map at .*\nthe source 'flights' at /)
+  })
+
   const failing: readonly (readonly [string, string, (env: JobEnvironment) => void])[] = [
     [
       'a stateful operator without uid',

@@ -27,6 +27,7 @@ export interface SettleOptions {
 export function settleNodes(nodes: readonly StreamNode[], options: SettleOptions): SettledNode[] {
   if (nodes.length === 0) throw jobError('MR-J07', 'The job has no source and no sink.')
   refuseLooseEnds(nodes)
+  if (!options.autoUid) refuseMissingUids(nodes)
   const settled: SettledNode[] = []
   const uids = new Map<string, StreamNode>()
   for (const node of nodes) {
@@ -36,7 +37,6 @@ export function settleNodes(nodes: readonly StreamNode[], options: SettleOptions
       parallelism = options.parallelism,
       maxParallelism = options.config.maxParallelism,
     } = node.options
-    if (given === undefined && node.spec.stateful && !options.autoUid) throw jobError('MR-J03', `${place(node)}.`)
     const uid = given ?? generatedUid(node, settled, uids)
     if (!/^[A-Za-z0-9._-]{1,100}$/.test(uid)) throw jobError('MR-J05', `'${uid}' of ${place(node)}.`)
     const other = uids.get(uid)
@@ -65,9 +65,18 @@ function place(node: StreamNode): string {
 
 function refuseLooseEnds(nodes: readonly StreamNode[]): void {
   const read = new Set(nodes.flatMap((node) => node.spec.inputs.map((input) => input.node)))
-  for (const node of nodes) {
-    if (node.spec.work.kind !== 'sink' && !read.has(node)) throw jobError('MR-J07', `Nobody reads ${place(node)}.`)
-  }
+  const loose = nodes.filter((node) => node.spec.work.kind !== 'sink' && !read.has(node))
+  if (loose.length > 0) throw jobError('MR-J07', `Nobody reads ${placesOf(loose)}.`)
+}
+
+function refuseMissingUids(nodes: readonly StreamNode[]): void {
+  const without = nodes.filter((node) => node.options.uid === undefined && node.spec.stateful)
+  if (without.length > 0) throw jobError('MR-J03', `${placesOf(without)}.`)
+}
+
+/** A line each: who mends one wants to know of the others. */
+function placesOf(nodes: readonly StreamNode[]): string {
+  return nodes.map(place).join(',\n')
 }
 
 /**

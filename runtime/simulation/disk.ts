@@ -24,6 +24,19 @@ const writes: ReadonlySet<FileOperation> = new Set([
   'rename',
 ])
 
+/** Disks are few and idle mostly: without it hardly any run met a slow one, and none a full one. */
+export function foreseeTrouble({ weather, world }: SimDisk, random: SeededRandom): void {
+  for (const [kind, level] of [
+    ['slow', 50],
+    ['full', 1],
+  ] as const) {
+    for (let times = random.below(4); times > 0; times--) {
+      const fromMs = world.nowMs + random.exponential(2_000)
+      weather.foresee(kind, level, { fromMs, untilMs: fromMs + random.between(200, 2_000) })
+    }
+  }
+}
+
 export class SimDisk {
   readonly world: World
   readonly weather: Weather<DiskTrouble>

@@ -81,6 +81,40 @@ const laterNames: ReadonlySet<FailpointName> = new Set(laterFailpoints)
 const earlierFailpoints = failpointNames.filter((name) => !laterNames.has(name))
 const laterShare = 0.2
 
+const service = (trouble: ServiceTrouble): readonly string[] => [
+  `store ${trouble}`,
+  `ledger ${trouble}`,
+  `slow ledger ${trouble}`,
+]
+
+/** Under which of these names `counts` has each kind: whichever service it met. */
+export const countedAs: Readonly<Record<FaultKind | 'stale list', readonly string[]>> = {
+  kill: ['kill'],
+  freeze: ['freeze'],
+  'power loss': ['power loss'],
+  'failpoint kill': ['failpoint kill'],
+  'failpoint throw': ['failpoint throw'],
+  'failpoint freeze': ['failpoint freeze'],
+  'network loss': ['network loss'],
+  'network delay': ['network delay'],
+  'network repetition': ['network repetition'],
+  'network echo': ['network echo'],
+  'network reordering': ['network reordering'],
+  'network restart': ['network restart'],
+  'dropped connection': ['network cut'],
+  'half-open connection': ['network cut'],
+  'service slow': service('slow'),
+  'service failing': service('failing'),
+  'service ambiguous': service('ambiguous'),
+  'service torn': service('torn'),
+  'service stalled': service('stalled'),
+  'stale list': ['store stale'],
+  'clock jump': ['clock jump'],
+  'disk slow': ['disk slow'],
+  'disk failing': ['disk failing'],
+  'disk full': ['disk full'],
+}
+
 const failpointFaults = ['failpoint kill', 'failpoint throw', 'failpoint freeze'] as const
 
 export class FaultPlan implements Interference {
@@ -118,6 +152,7 @@ export class FaultPlan implements Interference {
     world.tell(
       () => `faults: ${this.#kinds.join(', ')}; ${this.#failpointKinds.join(', ')} (${[...this.#focus].join(', ')})`,
     )
+    for (const { weather } of targets.services ?? []) foresee(weather, random.split(`foreseen for ${weather.name}`))
     world.interference = this
   }
 
@@ -265,6 +300,20 @@ export class FaultPlan implements Interference {
 
   #freezeMs(): number {
     return Math.min(freezeMsMax, this.#random.exponential(this.#random.pick([20, 1_000, 15_000, 60_000])))
+  }
+}
+
+/** What a plan that knows nothing of the calls rarely meets: lists are few, and so are calls within the short time of a stall. */
+function foresee(weather: Weather<ServiceTrouble>, random: SeededRandom): void {
+  if (random.chance(0.08)) {
+    const fromMs = random.exponential(2_000)
+    weather.foresee('stalled', 0.1, { fromMs, untilMs: fromMs + 1_000 })
+  }
+  if (!random.chance(0.5)) return
+  for (let times = 1 + random.below(4); times > 0; times--) {
+    const fromMs = random.exponential(3_000)
+    const untilMs = fromMs + Math.min(troubleMsMax, random.exponential(random.pick([500, 3_000, 10_000])))
+    weather.foresee('stale', random.pick([0.3, 1]), { fromMs, untilMs })
   }
 }
 

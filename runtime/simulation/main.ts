@@ -6,6 +6,7 @@ import { performance } from 'node:perf_hooks'
 import { parseArgs } from 'node:util'
 import { plantedFaults } from '../base/planted.ts'
 import type { PlantedFault } from '../base/planted.ts'
+import { kindsMissing } from './floor.ts'
 import { replaySeed, runSeeds } from './runner.ts'
 import type { RunOptions } from './runner.ts'
 import type { SeedReport } from './seed.ts'
@@ -60,7 +61,9 @@ async function runHonest(seeds: readonly number[]): Promise<{ passed: number; fa
   )
   printSums(reports)
   const failed = seeds.length - reports.filter(({ failures }) => failures.length === 0).length
-  return { passed: seeds.length - failed, failed }
+  const missing = args.scenario === 'job' ? kindsMissing(reports.map(({ faults }) => faults)) : []
+  for (const kind of missing) console.log(`FAILED: no seed of ${seeds.length} met the fault: ${kind}`)
+  return { passed: seeds.length - failed, failed: failed + missing.length }
 }
 
 async function isCaught(fault: PlantedFault, seeds: readonly number[]): Promise<boolean> {

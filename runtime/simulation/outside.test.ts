@@ -200,6 +200,42 @@ describe('simulated store', () => {
   })
 })
 
+describe('simulated store whose lists lag behind', () => {
+  it('hides what is new and shows what is gone, by any prefix, and reads as ever', async () => {
+    const world = new World(1)
+    const store = new SimStore(world, { objects: new MemoryObjectStore(), head: new MemoryHeadStore() })
+    const process = world.spawn('reader')
+    const objects = store.objects(process)
+    const keys = ['a/gone', 'a/stays', 'b/other', 'a/new'] as ObjectKey[]
+    const [gone, , , fresh] = keys
+    const seen: string[] = []
+    const run = async (): Promise<void> => {
+      for (const each of keys.slice(0, 3)) await objects.create(each, bytes(1))
+      await new Promise<void>((resolve) => void process.environment.clock.timer(60_000, resolve))
+      await objects.delete([gone!])
+      await objects.create(fresh!, bytes(2))
+      expect(await objects.list('a/')).toEqual(['a/new', 'a/stays'])
+      const untilMs = world.nowMs + 10_000
+      store.weather.foresee('stale', 1, { fromMs: world.nowMs, untilMs })
+      for (let times = 0; times < 20; times++) seen.push((await objects.list('a/')).join(' '))
+      expect(await objects.list('b/')).toEqual(['b/other'])
+      expect([await objects.read(gone!), await objects.read(fresh!)]).toEqual([undefined, bytes(2)])
+      store.weather.calm()
+      expect(await objects.list('a/')).toEqual(['a/new', 'a/stays'])
+    }
+    let failure: unknown = 'it did not end'
+    void run().then(
+      () => (failure = undefined),
+      (error: unknown) => (failure = error),
+    )
+    await world.run(() => failure !== 'it did not end', { virtualMs: 200_000 })
+    expect(failure).toBeUndefined()
+    expect(seen).toContain('a/gone a/stays')
+    const stale = seen.filter((list) => list !== 'a/new a/stays').length
+    expect(store.weather.counts.get('stale')).toBe(stale)
+  })
+})
+
 describe('simulated ledger', () => {
   it('lets a commit without an answer have happened, happen later, or never', async () => {
     const fates = new Set<string>()

@@ -9,9 +9,10 @@ import type { World } from './world.ts'
 /**
  * slow: latencies times the level. failing: the chance that a call fails and does nothing. ambiguous: the chance that a write
  * fails though it has landed, or lands later: what an object store's 409, or 412 after a retry, may mean as well. torn: the chance that a
- * read breaks off. stalled: the chance that a call, or its answer, takes longer than whoever waits for it may be ready to.
+ * read breaks off. stalled: the chance that a call, or its answer, takes longer than whoever waits for it may be ready to. stale: the chance
+ * that a list is an old one; only an object store has it.
  */
-export type ServiceTrouble = 'slow' | 'failing' | 'ambiguous' | 'torn' | 'stalled'
+export type ServiceTrouble = 'slow' | 'failing' | 'ambiguous' | 'torn' | 'stalled' | 'stale'
 
 export interface ServiceOptions {
   readonly name: string

@@ -8,6 +8,12 @@ export class Weather<Kind extends string> {
   readonly name: string
   readonly #world: World
   readonly #troubles = new Map<Kind, { readonly level: number; readonly untilMs: number }>()
+  readonly #foreseen: {
+    readonly kind: Kind
+    readonly level: number
+    readonly fromMs: number
+    readonly untilMs: number
+  }[] = []
 
   constructor(world: World, name: string) {
     this.#world = world
@@ -20,15 +26,26 @@ export class Weather<Kind extends string> {
     this.#world.tell(() => `${this.name}: ${kind} at ${level.toFixed(2)} for ${durationMs.toFixed(0)} ms`)
   }
 
+  /** The same from a later moment on. No step of the world begins it, so that nothing else changes by it. */
+  foresee(kind: Kind, level: number, { fromMs, untilMs }: { readonly fromMs: number; readonly untilMs: number }): void {
+    this.#foreseen.push({ kind, level, fromMs, untilMs })
+    this.#world.tell(
+      () => `${this.name}: ${kind} at ${level.toFixed(2)} from ${fromMs.toFixed(0)} to ${untilMs.toFixed(0)} ms`,
+    )
+  }
+
   /** 0 when there is no such trouble now. */
   level(kind: Kind): number {
+    const { nowMs } = this.#world
     const trouble = this.#troubles.get(kind)
-    return trouble === undefined || trouble.untilMs <= this.#world.nowMs ? 0 : trouble.level
+    const foreseen = this.#foreseen.find((each) => each.kind === kind && each.fromMs <= nowMs && nowMs < each.untilMs)
+    return trouble === undefined || trouble.untilMs <= nowMs ? (foreseen?.level ?? 0) : trouble.level
   }
 
   /** Ends all trouble. */
   calm(): void {
     this.#troubles.clear()
+    this.#foreseen.length = 0
   }
 
   count(kind: Kind): void {

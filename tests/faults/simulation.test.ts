@@ -31,6 +31,7 @@ const tellingSeeds: Readonly<Record<PlantedFault, readonly number[]>> = {
   'rescale-keeps-old-size': [18],
   'bound-readers-ignored': [102],
   'stale-coordinator-terminates': [19],
+  'restore-point-listed': [43],
   'begun-before-all-restored': [11],
 }
 

@@ -125,6 +125,36 @@ describe('millrace validate', () => {
   })
 })
 
+describe('millrace validate of a manifest whose code is in an image', () => {
+  const manifest = (path: string, more = ''): string =>
+    `apiVersion: millrace.dev/v1alpha1\nkind: StreamJob\nmetadata: { name: away }\nspec:\n  program: { image: me/away:1, module: { path: ${path} } }\n${more}`
+
+  it('checks the fields, and says that it looked at nothing else', async () => {
+    const file = await jobFile('away.yaml', manifest('/opt/away/job.ts'))
+    const { exitCode, stdout } = await validate(file)
+    expect(exitCode).toBe(3)
+    expect(stdout).toContain('job     default/away\nfile    /opt/away/job.ts\nimage   me/away:1\ntypes   not checked: ')
+    expect(stdout).toMatch(/fields were checked and are right; types, arguments, graph and uids were not looked at/)
+    expect(stdout).toMatch(/^graph {3}not checked$/m)
+    expect(JSON.parse((await validate(file, '--json')).stdout)).toMatchObject({
+      image: 'me/away:1',
+      types: { kind: 'unknown' },
+      errors: [],
+    })
+    const wrong = await validate(await jobFile('away-wrong.yaml', manifest('/opt/away/job.ts', '  parallelism: 0\n')))
+    expect(wrong).toMatchObject({ exitCode: 2, stdout: expect.stringMatching(/MR-L16 .*spec\.parallelism is 0/) })
+  })
+
+  it('checks the file of that name where there is one here, and says that the image may hold another', async () => {
+    await jobFile('here.js', summing(".uid('sums')"))
+    const { exitCode, stdout } = await validate(await jobFile('here.yaml', manifest('here.js')))
+    expect(exitCode).toBe(0)
+    expect(stdout).toMatch(
+      /vertices.*[^]*Warnings:[^]*\n {2}The file that was checked is the one on this machine; me\/away:1/,
+    )
+  })
+})
+
 describe('types of a job file', () => {
   it('are neither right nor wrong without a compiler', async () => {
     const file = join(folder, await jobFile('unchecked.ts', 'export default 1\n'))

@@ -22,7 +22,7 @@ import type { Head, ManifestRef } from '../../storage/head-contract.ts'
 import { HeadKeeper } from '../../storage/head-keeper.ts'
 import { MemoryHeadStore, MemoryObjectStore } from '../../storage/memory-store.ts'
 import { Slot } from '../../worker/slot.ts'
-import { SimDisk } from '../disk.ts'
+import { SimDisk, foreseeTrouble } from '../disk.ts'
 import { SimLedger } from '../ledger.ts'
 import { SimNetwork } from '../network.ts'
 import { InjectedFailure, ProcessDeath } from '../process.ts'
@@ -189,6 +189,11 @@ export class JobCluster {
   begin(): void {
     this.#startWorkers(this.#startCoordinator())
     this.#watch()
+  }
+
+  /** Whether a list has shown anybody what was not, or not what was. */
+  get staleLists(): boolean {
+    return (this.#store.weather.counts.get('stale') ?? 0) > 0
   }
 
   /** Everybody who may die or freeze. */
@@ -680,6 +685,7 @@ export class JobCluster {
     let disk = this.#disks.get(machine)
     if (disk === undefined) {
       disk = new SimDisk(machine)
+      if (this.shape.trial === undefined) foreseeTrouble(disk, this.world.random.split(`trouble of ${machine.name}`))
       this.#disks.set(machine, disk)
     }
     return disk

@@ -5,7 +5,7 @@ import type { LedgerEntry } from '../../connectors/ledger.ts'
 import type { ObjectStore } from '../../storage/contract.ts'
 import { restorePointOf } from '../../storage/head.ts'
 import type { Head, ManifestRef } from '../../storage/head-contract.ts'
-import { snapshotFolder } from '../../storage/paths.ts'
+import { manifestKey, snapshotFolder } from '../../storage/paths.ts'
 import type { SimDisk } from '../disk.ts'
 import { filesFolder } from './graph.ts'
 import type { JobCluster } from './cluster.ts'
@@ -53,18 +53,22 @@ export async function judgeStore(head: Head, store: ObjectStore): Promise<string
   return failures
 }
 
-/** A cancelled job that keeps nothing: of all checkpoints that ever completed nothing is left. */
+/**
+ * A cancelled job that keeps nothing: of all checkpoints that ever completed nothing is left. Where a list was stale, an upload that no
+ * manifest names may be: it was not shown, and waits for a sweep.
+ */
 export async function judgeCancelled(
   head: Head,
   completed: Iterable<ManifestRef>,
-  store: ObjectStore,
+  { store, staleLists }: { readonly store: ObjectStore; readonly staleLists: boolean },
 ): Promise<string[]> {
   const failures: string[] = []
   const named = [...head.retained, ...head.discarding]
   if (named.length > 0)
     failures.push(`HEAD of the cancelled job still names ${named.map(({ path }) => path).join(', ')}.`)
   for (const { id, kind } of completed) {
-    const left = await store.list(`${snapshotFolder(id, kind)}/`)
+    const there = await store.list(`${snapshotFolder(id, kind)}/`)
+    const left = staleLists ? there.filter((key) => key === manifestKey(id, kind)) : there
     if (left.length > 0) failures.push(`The cancelled job has left ${left.slice(0, 3).join(', ')}.`)
   }
   return failures

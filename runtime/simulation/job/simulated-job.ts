@@ -119,7 +119,9 @@ export class SimulatedJob {
     if (head !== undefined) failures.push(...(await judgeStore(head, objects)))
     for (const savepoint of savepoints.values()) failures.push(...(await judgeSavepoint(savepoint, cluster)))
     if (head?.end.kind === 'cancelled' && shape.onCancellation === 'delete' && this.#finishing)
-      failures.push(...(await judgeCancelled(head, history.completed.values(), objects)))
+      failures.push(
+        ...(await judgeCancelled(head, history.completed.values(), { store: objects, staleLists: cluster.staleLists })),
+      )
     const once = shape.sudden || shape.checkpointIntervalMs === undefined || cluster.origin !== undefined
     const least = once ? 1 : checkpointsMin
     if (history.completed.size < least) failures.push(`Only ${history.completed.size} checkpoints completed.`)
