@@ -26,6 +26,7 @@ export const scenario: Scenario = {
   name: 'deleted with a last savepoint',
   core: false,
   usualMs: 240_000,
+  deadlineMs: 900_000,
   run: (cluster, context) =>
     inWorld(cluster, context, 'last', async ({ started, job: make, namespace }) => {
       const bucket = `${namespace}-savepoints`
@@ -68,7 +69,7 @@ export const scenario: Scenario = {
 
       const next = make({ args: { stateBytes: 2_000 } })
       await next.apply({ spec: { ...spec, restoreFrom: 'latest', ttlAfterFinished: `${ttlSeconds}s` } })
-      const { begin } = await next.running()
+      const { begin } = await next.running(240_000)
       if (begin?.from !== last.path) throw new Error(`the latest is ${last.path}; it began as ${JSON.stringify(begin)}`)
       await next.checkpoints(1)
       const [, nextSavepoints] = await next.addresses(await next.object())
@@ -85,7 +86,9 @@ export const scenario: Scenario = {
       await job.kubectl(['patch', 'savepoint', last.name, '--type=merge', '-p', disposal])
       await wait('its files to be a matter of its deletion', async () => {
         const words = ['--namespace', namespace, 'get', 'savepoint', last.name]
-        const { metadata } = await cluster.get<{ readonly metadata: { readonly finalizers?: readonly string[] } }>(words)
+        const { metadata } = await cluster.get<{ readonly metadata: { readonly finalizers?: readonly string[] } }>(
+          words,
+        )
         return (metadata.finalizers ?? []).length > 0
       })
       await job.kubectl(['delete', 'savepoint', last.name, '--wait=true', '--timeout=150s'], { deadlineMs: 160_000 })

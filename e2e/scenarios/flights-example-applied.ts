@@ -33,6 +33,7 @@ console.log(JSON.stringify({
 export const scenario: Scenario = {
   name: 'flights example applied',
   core: false,
+  usualMs: 300_000,
   run: async (cluster, context) => {
     const text = await readFile(manifest, 'utf8')
     const image = (parseAllDocuments(text)[0]!.toJS() as { spec: { program: { image: string } } }).spec.program.image

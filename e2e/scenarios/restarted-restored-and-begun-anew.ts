@@ -4,6 +4,8 @@ import type { ScenarioJob } from './support/job.ts'
 import { wait } from './support/wait.ts'
 import { inWorld } from './support/world.ts'
 
+/** Of one start; a busy machine takes its time. */
+const startDeadlineMs = 240_000
 /** No checkpoint is due while one is asked for. */
 const never = '30m'
 
@@ -12,16 +14,17 @@ export const scenario: Scenario = {
   name: 'restarted, restored and begun anew',
   core: false,
   usualMs: 240_000,
+  deadlineMs: 900_000,
   run: (cluster, context) =>
     inWorld(cluster, context, 'anew', async ({ job: make }) => {
       const job = make()
       await job.apply({ spec: { parallelism: 2, checkpointing: { interval: never } } })
-      await job.stable('the first checkpoint of the start', ({ start }) => start === 1)
+      await job.stable('the first checkpoint of the start', ({ start }) => start === 1, startDeadlineMs)
       await oneCheckpoint(job)
       context.say('checkpointNonce: one checkpoint, and no other')
 
       await job.patch({ checkpointing: { interval: '1s' } })
-      await job.stable('checkpoints each second', ({ start }) => start === 2)
+      await job.stable('checkpoints each second', ({ start }) => start === 2, startDeadlineMs)
       await job.checkpoints(1)
 
       const restarted = await startedBy(job, { restartNonce: 1 })
@@ -55,7 +58,11 @@ async function startedBy(job: ScenarioJob, spec: Readonly<Record<string, unknown
   const podsBefore = await uidsOf(job)
   const idBefore = await job.newestCheckpoint()
   await job.patch(spec)
-  const after = await job.stable(`${Object.keys(spec).join()} to be answered`, ({ start }) => start > before.start)
+  const after = await job.stable(
+    `${Object.keys(spec).join()} to be answered`,
+    ({ start }) => start > before.start,
+    startDeadlineMs,
+  )
   if (after.start !== before.start + 1) throw new Error(`start ${before.start} became ${after.start}`)
   if (after.revision !== before.revision) throw new Error(`revision ${before.revision} became ${after.revision}`)
   const { kind, id = 0, start } = after.restorePoint ?? {}
@@ -76,7 +83,7 @@ async function uidsOf(job: ScenarioJob): Promise<readonly string[]> {
 async function begunAnew(job: ScenarioJob, say: (text: string) => void): Promise<void> {
   const before = await job.status()
   await job.patch({ upgradeMode: 'stateless', logLevel: 'debug' })
-  const after = await job.stable('the stateless upgrade', ({ start }) => start > before.start)
+  const after = await job.stable('the stateless upgrade', ({ start }) => start > before.start, startDeadlineMs)
   if (after.start !== before.start + 1 || after.revision === before.revision)
     throw new Error(`start ${before.start} of ${before.revision} became ${after.start} of ${after.revision}`)
   if (after.begin?.empty !== true) throw new Error(`it began as ${JSON.stringify(after.begin)}`)
