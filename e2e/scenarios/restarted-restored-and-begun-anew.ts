@@ -1,7 +1,7 @@
 import type { StreamJobStatus } from '../../operator/contract.ts'
 import type { Scenario } from '../cluster/scenario.ts'
 import type { ScenarioJob } from './support/job.ts'
-import { wait } from './support/wait.ts'
+import { found, wait } from './support/wait.ts'
 import { inWorld } from './support/world.ts'
 
 /** Of one start; a busy machine takes its time. */
@@ -40,13 +40,16 @@ export const scenario: Scenario = {
     }),
 }
 
+/** The way to a coordinator that was replaced is made anew. */
+const newestOf = (job: ScenarioJob): Promise<number> => found('the newest checkpoint', () => job.newestCheckpoint())
+
 /** By its effect too: what was pre-committed comes with it. */
 async function oneCheckpoint(job: ScenarioJob): Promise<void> {
-  const [before, idBefore, { present }] = [await job.status(), await job.newestCheckpoint(), await job.report()]
+  const [before, idBefore, { present }] = [await job.status(), await newestOf(job), await job.report()]
   await job.patch({ checkpointNonce: 1 })
   const after = await job.until('the nonce to be answered', ({ answered }) => answered.checkpoint === 1)
   await wait('its records', async () => (await job.report()).present > present)
-  const id = await job.newestCheckpoint()
+  const id = await newestOf(job)
   if (id !== idBefore + 1) throw new Error(`checkpoint ${id} came after ${idBefore}: one was asked for`)
   if (after.start !== before.start || after.restarts !== before.restarts)
     throw new Error('the job was restarted for it')
@@ -56,7 +59,7 @@ async function oneCheckpoint(job: ScenarioJob): Promise<void> {
 async function startedBy(job: ScenarioJob, spec: Readonly<Record<string, unknown>>): Promise<StreamJobStatus> {
   const before = await job.status()
   const podsBefore = await uidsOf(job)
-  const idBefore = await job.newestCheckpoint()
+  const idBefore = await newestOf(job)
   await job.patch(spec)
   const after = await job.stable(
     `${Object.keys(spec).join()} to be answered`,
@@ -87,7 +90,7 @@ async function begunAnew(job: ScenarioJob, say: (text: string) => void): Promise
   if (after.start !== before.start + 1 || after.revision === before.revision)
     throw new Error(`start ${before.start} of ${before.revision} became ${after.start} of ${after.revision}`)
   if (after.begin?.empty !== true) throw new Error(`it began as ${JSON.stringify(after.begin)}`)
-  const { splits } = await job.report()
+  const { splits } = await found('a report', () => job.report())
   // The life before is over: its end is seen while the new life is behind it.
   const committed = splits.map(({ highest }) => highest + 1)
   for (const [index, { split, doubled, contiguous, highest }] of splits.entries())
