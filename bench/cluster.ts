@@ -6,7 +6,7 @@ import type { Cluster } from '../e2e/cluster/contract.ts'
 import { kindCluster } from '../e2e/cluster/kind.ts'
 import { clusterReady } from '../e2e/cluster/ready.ts'
 import type { ScenarioJob } from '../e2e/scenarios/support/job.ts'
-import { operatorWords } from '../e2e/scenarios/support/system.ts'
+import { operatorWords, scaleSystem } from '../e2e/scenarios/support/system.ts'
 import { operatorFigures } from '../tests/servers/support/operator-figures.ts'
 import { attemptsOf } from '../e2e/scenarios/support/windows.ts'
 import { wait } from '../e2e/scenarios/support/wait.ts'
@@ -20,6 +20,7 @@ import { eachAsTheFirst } from './measure/restart-strategy.ts'
 const killRounds = 10
 const startRounds = 5
 const changeRounds = 3
+const brokenJobs = 5
 const operatorMs = 60_000
 
 type Emit = (figure: Figure) => void
@@ -37,6 +38,7 @@ export async function run(emit: Emit, { only }: MeasureOptions): Promise<void> {
       if (wants('kill')) await kills(world, emit)
       if (wants('change')) await changes(world, emit)
       if (wants('operator')) await operator(cluster, world, emit)
+      if (wants('broken')) await deletionsOfBroken(cluster, world, emit)
     })
   } finally {
     await cluster.down()
@@ -108,6 +110,25 @@ async function changes(world: World, emit: Emit): Promise<void> {
     rescales.push(await gapOf(world, job, () => job.patch({ parallelism: round % 2 === 0 ? 3 : 2 })))
   emitTimes(emit, `rescale between 2 and 3, ${changeRounds} times`, 'largest gap at the sink', rescales)
   await job.remove()
+}
+
+/** Each alone: what another takes of the machine is not part of it. */
+async function deletionsOfBroken(cluster: Cluster, world: World, emit: Emit): Promise<void> {
+  const jobs: ScenarioJob[] = []
+  const args = { ...plain, ratePerSecond: 200 }
+  for (let each = 0; each < brokenJobs; each++)
+    jobs.push(await world.started({ name: `broken-${each}`, args, spec: { parallelism: 1 } }))
+  const deleted: number[] = []
+  const servers = ['nats', 's3'] as const
+  try {
+    for (const part of servers) await scaleSystem(cluster, part, 0)
+    for (const job of jobs) await job.killPods('coordinator')
+    for (const job of jobs) deleted.push(await job.remove(120_000, { isClosed: false }))
+  } finally {
+    for (const part of servers) await scaleSystem(cluster, part, 1)
+  }
+  const place = `${brokenJobs} jobs with NATS, S3 and coordinator gone, deadline as by default`
+  emitTimes(emit, place, 'kubectl delete until all is gone', deleted)
 }
 
 async function operator(cluster: Cluster, world: World, emit: Emit): Promise<void> {

@@ -420,10 +420,15 @@ it('at its deadline waits for nothing that is refused, such as pods that are tak
   expect(kinds()).toContain('removeFinalizer')
 })
 
-it('onCancellation: delete has the checkpoints of an ended job taken away by a pod', () => {
-  const world = running({ checkpointing: { onCancellation: 'delete' } })
-  world.edit({ state: 'suspended' })
-  world.run(() => isQuiet(world) && world.status!.phase === 'SUSPENDED')
+it.each<[string, Spec, (world: World) => void]>([
+  ['is suspended', {}, (world) => world.edit({ state: 'suspended' })],
+  // Its coordinator stays, and tells of HEAD what a pod has written.
+  ['has failed', {}, (world) => void (world.jobFails = true)],
+  ['is stopped with a last savepoint', { deletion: { savepoint: true } }, () => undefined],
+])('onCancellation: delete has the checkpoints taken away by a pod of a job that %s', (_, spec, change) => {
+  const world = running({ ...spec, checkpointing: { onCancellation: 'delete' } })
+  change(world)
+  world.run(() => isQuiet(world) && (spec['deletion'] !== undefined || world.status!.ended !== undefined))
   const seen = new Set<string>()
   world.delete()
   world.run(() => {

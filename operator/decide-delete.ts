@@ -104,9 +104,10 @@ function closing(observed: Observed, status: StreamJobStatus, leftMs: number): D
     const type = mode === 'delete' ? 'cancel' : 'close'
     return act('HEAD is closed', { type: 'request', request: { type, start, request: `${request}-${type}` } })
   }
-  // The coordinator of a cancelled job takes away what the policy says.
+  // The coordinator of a job that was cancelled while it ran takes away what the policy says; that of one which had ended before only tells of a pod's word.
   if (state === 'ending') return wait('the job ends', 500)
-  const needsPolicy = end !== 'cancelled' && discards(observed, status) && !observed.namespaceTerminating
+  const isOfPod = observed.pods.some(({ purpose }) => purpose === 'admin-close')
+  const needsPolicy = (end !== 'cancelled' || isOfPod) && discards(observed, status) && !observed.namespaceTerminating
   if (needsPolicy) return closedByPod(observed, status)
   return closed(observed, status, restorePoint)
 }

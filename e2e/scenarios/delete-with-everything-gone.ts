@@ -14,7 +14,7 @@ export const scenario: Scenario = {
       try {
         for (const part of ['nats', 's3'] as const) await scaleSystem(cluster, part, 0)
         await first.killPods('coordinator')
-        const tookMs = await first.remove(60_000)
+        const tookMs = await first.remove(60_000, { isClosed: false })
         const { stdout } = await first.kubectl(['get', 'events.events.k8s.io', '-o', 'jsonpath={.items[*].reason}'])
         if (!stdout.includes('DeletionIncomplete')) throw new Error(`no event says what was left; there are: ${stdout}`)
         context.say(`deleted with NATS, S3 and coordinator gone: ${seconds(tookMs)}`)

@@ -148,7 +148,7 @@ export const scenario: Scenario = {
           deletion: { savepoint: true, deadline: '4m' },
         },
       })
-      const { uid } = (await job.object()).metadata
+      const object = await job.object()
       await withoutOperator(cluster, async () => {
         let port = await job.coordinatorPort()
         for (const { what, ask, isDone, cutsMin, isStill = false } of changes) {
@@ -171,7 +171,7 @@ export const scenario: Scenario = {
           context.say(`${what}: done by ${cuts} operators after ${seconds(performance.now() - beganMs)}`)
           if (!isStill) await job.expectSound()
         }
-        await job.expectNoLeftovers(uid)
+        await job.expectNoLeftovers(object)
       })
       // Another job goes on from the last savepoint, in the same book: each record once over both.
       const { items } = await cluster.get<{ readonly items: readonly SavepointObject[] }>([

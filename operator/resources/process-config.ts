@@ -104,14 +104,15 @@ export function startedConfig(
 
 /** The job's own prefix, which no namesake shares. */
 export function jobStorage(job: OwnerJob, { storage }: EffectiveSpec): string {
-  return below(storage?.checkpoints ?? '', job)
+  return storageOfJob(storage?.checkpoints ?? '', job)
 }
 
 function savepointsConfig(job: OwnerJob, { storage }: EffectiveSpec): Readonly<Record<string, unknown>> {
-  return storage?.savepoints === undefined ? {} : { savepoints: below(storage.savepoints, job) }
+  return storage?.savepoints === undefined ? {} : { savepoints: storageOfJob(storage.savepoints, job) }
 }
 
-function below(address: string, { namespace, name, uid }: OwnerJob): string {
+/** Its own folder below an address that it shares with others. */
+export function storageOfJob(address: string, { namespace, name, uid }: OwnerJob): string {
   return `${address.replace(/\/+$/, '')}/${namespace}/${name}/${uid}`
 }
 

@@ -20,6 +20,7 @@ import { coordinatorError } from './errors.ts'
 import type { Execution } from './execution.ts'
 import { Interruptions } from './interruptions.ts'
 import { JobRun, overtakenOutcome } from './job-run.ts'
+import { discardLeftovers } from './leftovers.ts'
 import { finishCommits, finishCommitsAfter } from './permitted-commits.ts'
 import { endWaiting } from './savepoints.ts'
 import type { WaitingForSavepoints } from './savepoints.ts'
@@ -61,6 +62,7 @@ export class JobCoordinator {
         // Closed while there was no coordinator, its tasks run on.
         await this.#options.slots.endSurvivors?.(begun.head.incarnation)
         await finishCommits(this.#options, keeper, begun.head)
+        await discardLeftovers(this.#options, keeper, begun.head.start)
         return { kind: 'ended', head: begun.head }
       }
       if (begun.outcome === 'stale') return { kind: 'ended', head: begun.head }

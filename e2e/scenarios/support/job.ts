@@ -2,13 +2,14 @@
 
 import type { StreamJobStatus } from '../../../operator/contract.ts'
 import { selectorText } from '../../../operator/resources/labels.ts'
-import { accessKeys, ports } from '../../../operator/resources/process-config.ts'
+import { accessKeys, ports, storageOfJob } from '../../../operator/resources/process-config.ts'
 import { dialCoordinators } from '../../../operator/platform/coordinator-connection.ts'
 import type { Cluster, Forward } from '../../cluster/contract.ts'
 import type { LedgerClient } from '../../harness/ledger-client.ts'
 import { exampleObjects } from './example.ts'
 import { killPodsAt, podsAt, victimsAt } from './pods.ts'
 import type { PodObject, PodsAt } from './pods.ts'
+import { storedOf, usualAddress, withStorage } from './storage.ts'
 import { found, wait } from './wait.ts'
 
 const requestDeadlineMs = 5_000
@@ -308,13 +309,25 @@ export class ScenarioJob {
     this.#say(`exact: ${report.present} records, none lost, doubled or reordered`)
   }
 
+  /** The job began from nothing in between: `doubled` records are there twice, and each of the others once. */
+  async expectDoubled(perSplit: number, doubled: number): Promise<void> {
+    const report = await this.#askLedger('the last report', { perSplit, atLeastOnce: true })
+    const present = (this.args['splits'] as number) * perSplit + doubled
+    // Of the counts there are those of two lives.
+    judge(report, { lost: 0, present, doubled, exact: true, wrongCounts: report.wrongCounts })
+    this.#say(`${present} records: ${doubled} twice, none lost or reordered`)
+  }
+
   #askLedger(what: string, question?: Readonly<Record<string, unknown>>) {
     return found(what, () => this.report(question))
   }
 
-  /** Deleted, and gone with all that it owned; returns how long it took, ms. */
-  async remove(deadlineMs = 60_000): Promise<number> {
-    const { uid } = (await this.object()).metadata
+  /**
+   * Deleted, and gone with all that it owned, and of its store but what HEAD retains; returns how long it took, ms. `isClosed` false: nobody was
+   * there to close HEAD, and nobody looks.
+   */
+  async remove(deadlineMs = 60_000, { isClosed = true }: { readonly isClosed?: boolean } = {}): Promise<number> {
+    const object = await this.object()
     const begunMs = performance.now()
     await this.kubectl(
       ['delete', 'streamjob', this.name, '--wait=true', `--timeout=${Math.ceil(deadlineMs / 1000)}s`],
@@ -324,12 +337,13 @@ export class ScenarioJob {
     )
     const tookMs = performance.now() - begunMs
     await this.close()
-    await this.expectNoLeftovers(uid)
+    await this.expectNoLeftovers(object)
+    if (isClosed) await this.expectOnlyRetained(object)
     return tookMs
   }
 
-  /** Of everything that has an owner label; garbage collection gets its time. */
-  async expectNoLeftovers(uid: string): Promise<void> {
+  /** Of everything that has an owner label; garbage collection gets its time. `object`: as it was. */
+  async expectNoLeftovers({ metadata: { uid } }: JobObject): Promise<void> {
     const kinds =
       'pods,services,secrets,configmaps,serviceaccounts,deployments.apps,statefulsets.apps,replicasets.apps,controllerrevisions.apps,poddisruptionbudgets.policy,networkpolicies.networking.k8s.io,ingresses.networking.k8s.io,persistentvolumeclaims'
     let left = ''
@@ -342,6 +356,39 @@ export class ScenarioJob {
       60_000,
       () => left,
     )
+  }
+
+  /** Its folders in S3, for checkpoints and, where it has one apart, for savepoints: s3://bucket/prefix. `object`: as it is, or was. */
+  async addresses({ metadata, spec }: JobObject): Promise<readonly string[]> {
+    const { checkpoints = await usualAddress(this.#cluster), savepoints } = (spec['storage'] ?? {}) as {
+      readonly checkpoints?: string
+      readonly savepoints?: string
+    }
+    const owner = { namespace: this.namespace, name: this.name, uid: metadata.uid }
+    return [checkpoints, ...(savepoints === undefined ? [] : [savepoints])].map((address) =>
+      storageOfJob(address, owner),
+    )
+  }
+
+  /** In S3, of a job that is gone: HEAD, closed, with as many checkpoints as its spec lets it keep, and whole savepoints. */
+  async expectOnlyRetained(object: JobObject): Promise<void> {
+    const [address] = await this.addresses(object)
+    const { retained = 3, onCancellation } = (object.spec['checkpointing'] ?? {}) as {
+      readonly retained?: number
+      readonly onCancellation?: 'retain' | 'delete'
+    }
+    const { head, superfluous, missing } = await withStorage(this.#cluster, (storage) => storedOf(storage, address!))
+    const wrong = [
+      ...superfluous.map((key) => `${key} is left`),
+      ...missing.map((key) => `${key} is missing`),
+      ...(head?.end.kind === 'none' ? ['HEAD is not closed'] : []),
+    ]
+    const isGivenUp = onCancellation === 'delete' && head?.end.kind === 'cancelled'
+    const [count, countMax] = [head?.retained.length ?? 0, isGivenUp ? 0 : retained]
+    if (count > countMax) wrong.push(`HEAD retains ${count} checkpoints, not at most ${countMax}`)
+    if (wrong.length > 0) throw new Error(`${this.name} has left in S3: ${wrong.join('; ')}\n${JSON.stringify(head)}`)
+    const kept = head === undefined ? 'nothing' : `HEAD (${head.end.kind}) and ${count} checkpoints`
+    this.#say(`in S3 there is of ${this.name} no more than ${kept}`)
   }
 
   async close(): Promise<void> {

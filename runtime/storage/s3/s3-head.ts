@@ -117,8 +117,8 @@ function withMark(mark: string, bytes: Uint8Array): Uint8Array {
   return all
 }
 
-/** Throws MR-S10 for what no swap wrote. */
-function withoutMark(stored: Uint8Array, doing: string): { readonly mark: string; readonly bytes: Uint8Array } {
+/** What HEAD's object holds. Throws MR-S10 for what no swap wrote. `doing`: for the message. */
+export function withoutMark(stored: Uint8Array, doing: string): { readonly mark: string; readonly bytes: Uint8Array } {
   const match = FIRST_LINE.exec(new TextDecoder().decode(stored.subarray(0, FIRST_LINE_BYTES)))
   if (match === null)
     throw storageError('MR-S10', `${doing}: it does not begin with the line that each write of it has.`)

@@ -32,7 +32,15 @@ export interface OperatorProcess {
   readonly url: string
   /** All lines so far. */
   readonly log: () => string
+  /** What the API server says that the operator's account, and nobody else, has asked it to change: its audit log, refusals too, leases and events apart. */
+  readonly written: () => Promise<readonly AuditedWrite[]>
   stop(): Promise<void>
+}
+
+export interface AuditedWrite {
+  readonly verb: string
+  readonly objectRef: { readonly resource: string; readonly name?: string; readonly subresource?: string }
+  readonly responseStatus: { readonly code: number }
 }
 
 export interface OperatorProcessOptions {
@@ -48,7 +56,11 @@ export async function startOperatorProcess({
   through = (server) => Promise.resolve(server),
 }: OperatorProcessOptions = {}): Promise<OperatorProcess> {
   const folder = await mkdtemp(join(tmpdir(), 'millrace-operator-'))
-  const server = await startApiServer()
+  const audit = { policy: join(folder, 'audit-policy.json'), log: join(folder, 'audit.log') }
+  await writeFile(audit.policy, JSON.stringify(auditPolicy))
+  const server = await startApiServer({
+    args: [`--audit-policy-file=${audit.policy}`, `--audit-log-path=${audit.log}`],
+  })
   const met = await through(server)
   await prepare(server)
   const client = new ApiClient({ connection: connectApi({ kubeconfig: server.kubeconfig }), fieldManager: 'test' })
@@ -95,11 +107,34 @@ export async function startOperatorProcess({
     if (port === undefined) throw new Error(`the operator did not start: ${log}`)
     const url = `http://127.0.0.1:${port}`
     await vi.waitUntil(async () => (await fetch(`${url}/readyz`)).status === 200, { timeout: 60_000, interval: 100 })
-    return { server, world, process, url, log: () => log, stop }
+    const written = async (): Promise<readonly AuditedWrite[]> => {
+      const lines = (await readFile(audit.log, 'utf8')).split('\n').slice(0, -1)
+      return lines
+        .map((line) => JSON.parse(line) as AuditedWrite)
+        .filter(({ objectRef }) => !apart.has(objectRef.resource))
+    }
+    return { server, world, process, url, log: () => log, written, stop }
   } catch (error) {
     await stop()
     throw error
   }
+}
+
+const apart: ReadonlySet<string> = new Set(['leases', 'events'])
+
+/** By user, which the metrics of requests do not tell. A line for each, as it is answered. */
+const auditPolicy = {
+  apiVersion: 'audit.k8s.io/v1',
+  kind: 'Policy',
+  omitStages: ['RequestReceived'],
+  rules: [
+    {
+      level: 'Metadata',
+      users: [`system:serviceaccount:${ownNamespace}:operator`],
+      verbs: ['create', 'update', 'patch', 'delete', 'deletecollection'],
+    },
+    { level: 'None' },
+  ],
 }
 
 async function prepare(server: ApiServer): Promise<void> {
