@@ -25,7 +25,7 @@ const ttlSeconds = 15
 export const scenario: Scenario = {
   name: 'deleted with a last savepoint',
   core: false,
-  usualMs: 240_000,
+  usualMs: 300_000,
   deadlineMs: 900_000,
   run: (cluster, context) =>
     inWorld(cluster, context, 'last', async ({ started, job: make, namespace }) => {

@@ -13,7 +13,7 @@ const never = '30m'
 export const scenario: Scenario = {
   name: 'restarted, restored and begun anew',
   core: false,
-  usualMs: 240_000,
+  usualMs: 300_000,
   deadlineMs: 900_000,
   run: (cluster, context) =>
     inWorld(cluster, context, 'anew', async ({ job: make }) => {
@@ -102,6 +102,6 @@ async function begunAnew(job: ScenarioJob, say: (text: string) => void): Promise
   await job.patch({ upgradeMode: 'last-state' })
   const perSplit = Math.max(...committed) + 20_000
   await job.patchArgs({ perSplit, ratePerSecond: undefined })
-  await job.until('it to finish', ({ phase }) => phase === 'FINISHED', 240_000)
+  await job.until('it to finish', ({ phase }) => phase === 'FINISHED', startDeadlineMs)
   await job.expectDoubled(perSplit, doubled)
 }
