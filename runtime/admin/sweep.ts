@@ -25,11 +25,11 @@ import type { Committer } from '../connectors/contract.ts'
 import { cleanupDeadlineMs, namedBy, withinCleanup } from '../coordinator/cleanup.ts'
 import { committersOf } from '../coordinator/commits.ts'
 import { discardDropped } from '../coordinator/discard-dropped.ts'
-import { listed } from '../coordinator/lost-head.ts'
-import { readDeadlineMs, readManifest } from '../coordinator/restore.ts'
+import { isThere, listed, unlistedManifests } from '../coordinator/listed.ts'
+import { readManifest } from '../coordinator/restore.ts'
 import type { ManifestPlace } from '../coordinator/restore.ts'
 import type { JobGraph } from '../job/contract.ts'
-import type { FileSystem, ObjectKey, ObjectStore } from '../storage/contract.ts'
+import type { FileSystem, ObjectKey } from '../storage/contract.ts'
 import { storageError } from '../storage/errors.ts'
 import { restorePointOf } from '../storage/head.ts'
 import type { Head } from '../storage/head-contract.ts'
@@ -139,35 +139,6 @@ async function listEverything(
     transactions.push({ uid, transactions: names })
   }
   return { objects, elsewhere, transactions }
-}
-
-/**
- * Of savepoints without a manifest in the list, those that have one all the same. It is written last, so that a list which lags behind shows the
- * data of a savepoint that has just completed and not what makes it one.
- */
-async function unlistedManifests(
-  store: Pick<ObjectStore, 'read'>,
-  keys: readonly ObjectKey[],
-  environment: AdminWorld['environment'],
-): Promise<ObjectKey[]> {
-  const complete = savepointsIn(keys)
-  const ids = new Set(keys.flatMap((key) => savepointOfKey(key) ?? []))
-  const there: ObjectKey[] = []
-  for (const id of ids) {
-    const manifest = manifestKey(id, 'savepoint')
-    if (!complete.has(id) && (await isThere(store, manifest, environment))) there.push(manifest)
-  }
-  return there
-}
-
-/** Throws MR-S01 when there is no answer in time. */
-async function isThere(
-  store: Pick<ObjectStore, 'read'>,
-  path: ObjectKey,
-  { clock }: AdminWorld['environment'],
-): Promise<boolean> {
-  const late = () => storageError('MR-S01', `Reading ${path}: no answer within ${readDeadlineMs} ms.`)
-  return (await within(clock, readDeadlineMs, store.read(path), late)) !== undefined
 }
 
 /** What must stay because of a manifest, or of several. */

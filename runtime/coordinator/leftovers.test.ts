@@ -54,9 +54,15 @@ const left: readonly ObjectKey[] = [
   dataOf(9, 'savepoint'),
 ]
 
-async function ended(kind: 'finished' | 'failed' | 'cancelled' | 'suspended', change: (head: Head) => Head) {
+async function ended(
+  kind: 'finished' | 'failed' | 'cancelled' | 'suspended',
+  change: (head: Head) => Head,
+  { hidden }: { readonly hidden?: ObjectKey } = {},
+) {
   const environment = manualEnvironment()
   const store = new MemoryObjectStore()
+  const list = store.list.bind(store)
+  store.list = async (prefix) => (await list(prefix)).filter((key) => key !== hidden)
   const manifests = new Map([4, 5, 6].map((id) => [refOf(id).path, manifestOf(id)]))
   for (const key of [...kept, ...left]) await store.create(key, manifests.get(key) ?? new Uint8Array(3))
   const keeper = await HeadKeeper.open(new MemoryHeadStore(), environment)
@@ -70,7 +76,7 @@ async function ended(kind: 'finished' | 'failed' | 'cancelled' | 'suspended', ch
   const outcome = kind === 'failed' ? ({ kind, reason: 'why' } as const) : ({ kind } as const)
   await finishCommitsAfter(options, keeper, { start: start(1), outcome })
   const { discarding } = (await keeper.read())!
-  return { there: await store.list(''), discarding: discarding.map(({ id }) => id) }
+  return { there: await list(''), discarding: discarding.map(({ id }) => id) }
 }
 
 function manifestOf(id: number): Uint8Array {
@@ -94,6 +100,12 @@ describe('what a job that is over leaves', () => {
     ['cancelled', (head) => cancel(head, { deleted: false })],
   ])('is what HEAD names, and savepoints: %s', async (kind, change) => {
     expect(await ended(kind, change)).toEqual({ there: kept.toSorted(), discarding: [] })
+  })
+
+  it('is a savepoint whose manifest the list does not show yet', async () => {
+    expect(await ended('failed', (head) => fail(head, 'why'), { hidden: savepoint })).toMatchObject({
+      there: kept.toSorted(),
+    })
   })
 
   it.each<[string, 'suspended' | 'cancelled', (head: Head) => Head]>([

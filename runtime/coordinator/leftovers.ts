@@ -25,7 +25,7 @@ import { storeOfKind } from '../storage/savepoint-place.ts'
 import { namedBy, withinCleanup } from './cleanup.ts'
 import type { JobCoordinatorOptions } from './coordinator-contract.ts'
 import { discardDropped } from './discard-dropped.ts'
-import { listed } from './lost-head.ts'
+import { listed, unlistedManifests } from './listed.ts'
 import { readManifest } from './restore.ts'
 
 type Options = Pick<JobCoordinatorOptions, 'store' | 'savepoints' | 'foreign' | 'environment'>
@@ -65,7 +65,9 @@ async function discardAll(options: Options, keeper: HeadKeeper, start: Start): P
   const left = new Map<SnapshotKind, readonly ObjectKey[]>()
   for (const kind of kinds) {
     const { objects } = storeOfKind(kind, options)
-    left.set(kind, incomplete(kind, await listed(objects, beginnings[kind], environment), first))
+    const keys = await listed(objects, beginnings[kind], environment)
+    const unlisted = kind === 'savepoint' ? await unlistedManifests(objects, keys, environment) : []
+    left.set(kind, incomplete(kind, [...keys, ...unlisted], first))
   }
   if (first.discarding.length === 0 && [...left.values()].every((keys) => keys.length === 0)) return
   const head = await keeper.amend((newest) => newest)

@@ -1,6 +1,5 @@
 // HEAD of a job of which nothing is known yet. None is believed only where no checkpoint and no savepoint lies either.
 
-import { within } from '../base/deadline.ts'
 import type { MillraceError } from '../base/errors.ts'
 import type { Environment } from '../base/environment.ts'
 import type { ObjectKey, ObjectStore, SavepointStore } from '../storage/contract.ts'
@@ -8,7 +7,7 @@ import { storageError } from '../storage/errors.ts'
 import type { Head } from '../storage/head-contract.ts'
 import type { HeadKeeper } from '../storage/head-keeper.ts'
 import { CHECKPOINTS_PREFIX, SAVEPOINTS_PREFIX, savepointOfKey } from '../storage/paths.ts'
-import { readDeadlineMs } from './restore.ts'
+import { listed } from './listed.ts'
 
 interface SnapshotStores {
   readonly store: Pick<ObjectStore, 'list'>
@@ -56,14 +55,4 @@ async function anyOfSnapshots({ store, savepoints, environment }: SnapshotStores
   const elsewhere = await listed(savepoints.objects, SAVEPOINTS_PREFIX, environment)
   const other = elsewhere.find((key) => savepointOfKey(key) !== undefined)
   return other && savepoints.nameOf(other)
-}
-
-/** Throws MR-S01 when there is no answer in time. */
-export function listed(
-  objects: Pick<ObjectStore, 'list'>,
-  prefix: string,
-  { clock }: Pick<Environment, 'clock'>,
-): Promise<ObjectKey[]> {
-  const late = () => storageError('MR-S01', `Listing ${prefix}…: no answer within ${readDeadlineMs} ms.`)
-  return within(clock, readDeadlineMs, objects.list(prefix), late)
 }
