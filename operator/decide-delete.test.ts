@@ -438,3 +438,18 @@ it.each<[string, Spec, (world: World) => void]>([
   expect(world.job).toBeUndefined()
   expect([...seen]).toEqual(['admin-close', 'admin-dispose-checkpoints'])
 })
+
+it('onCancellation: delete is not held up by a pod without a node, once the coordinator is back and has cancelled', () => {
+  const world = running({ checkpointing: { onCancellation: 'delete' } })
+  world.shortPodsHaveNoNode = true
+  world.coordinatorIsSilent = true
+  world.delete()
+  world.run(() => world.pods.some(({ fact }) => fact.purpose === 'admin-close'), 100)
+  expect(world.pods.map(({ fact }) => fact.purpose)).toContain('admin-close')
+  world.coordinatorIsSilent = false
+  const beganMs = world.nowMs
+  world.run(() => world.job === undefined, 100)
+  expect(world.job).toBeUndefined()
+  expect(world.head!.end).toBe('cancelled')
+  expect(world.nowMs - beganMs).toBeLessThan(20_000)
+})

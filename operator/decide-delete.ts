@@ -104,9 +104,11 @@ function closing(observed: Observed, status: StreamJobStatus, leftMs: number): D
     const type = mode === 'delete' ? 'cancel' : 'close'
     return act('HEAD is closed', { type: 'request', request: { type, start, request: `${request}-${type}` } })
   }
-  // The coordinator of a job that was cancelled while it ran takes away what the policy says; that of one which had ended before only tells of a pod's word.
   if (state === 'ending') return wait('the job ends', 500)
-  const isOfPod = observed.pods.some(({ purpose }) => purpose === 'admin-close')
+  // Who cancels a job that runs takes away what the policy says: the coordinator, which then has told of it. Of a job that had ended before, a pod
+  // writes that it is cancelled, and is not done with that. One that never came to run has written nothing.
+  const pod = shortPod(observed, 'admin-close', request)
+  const isOfPod = pod !== undefined && pod.phase !== 'Pending'
   const needsPolicy = (end !== 'cancelled' || isOfPod) && discards(observed, status) && !observed.namespaceTerminating
   if (needsPolicy) return closedByPod(observed, status)
   return closed(observed, status, restorePoint)

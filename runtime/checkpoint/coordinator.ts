@@ -32,6 +32,9 @@ import { RequestQueue, waitingRequestsMax } from './requests.ts'
 import { SubtaskTable } from './subtasks.ts'
 import { decideTrigger, finalRetryDelayMs, nextPeriodicDue } from './triggering.ts'
 
+/** A savepoint that goes on copying has so many of its timeouts: nothing else is triggered meanwhile, and nothing committed. */
+const copyingTimeoutsMax = 6
+
 export interface PendingView {
   readonly id: CheckpointId
   readonly kind: SnapshotKind
@@ -190,7 +193,9 @@ class Machine implements CheckpointCoordinator {
       case 'copyProgressed': {
         const pending = this.#expectPhase(event.id, 'writing')
         invariant(pending.isCopying && pending.kind === 'savepoint', `${event.id} goes on copying for no savepoint`)
-        pending.deadlineMs = nowMs + this.#settings.savepointTimeoutMs
+        const { savepointTimeoutMs } = this.#settings
+        const lastMs = pending.triggeredAtMs + copyingTimeoutsMax * savepointTimeoutMs
+        pending.deadlineMs = Math.min(nowMs + savepointTimeoutMs, lastMs)
         return undefined
       }
       case 'copied':

@@ -6,16 +6,17 @@ import { NodeFiles } from '../local/platform/node-files.ts'
 import { realEnvironment } from '../local/platform/real-environment.ts'
 import type { Remembered } from '../rest/job-history.ts'
 import { readHistory } from '../rest/stored-history.ts'
+import { commandError } from './errors.ts'
 import type { Terminal } from './terminal.ts'
 
-/** undefined: there is none; a process that ended within seconds of its beginning leaves none. */
+/** undefined: there is none; a process that ended within seconds of its beginning leaves none. Throws MR-L33. */
 export async function localHistory(
   { storeFolder }: StoredJob,
   { files, environment }: LocalWorld,
   terminal: Pick<Terminal, 'say'>,
 ): Promise<Remembered | undefined> {
   const { objects } = attachLocalStores({ files, folder: storeFolder, environment })
-  return (await readHistory({ store: objects, onUnreadable: saidTo(terminal) }))?.remembered
+  return rememberedIn(objects, terminal)
 }
 
 /** As `localHistory`, where the process config says. */
@@ -31,12 +32,20 @@ export async function remoteHistory(
   const environment = realEnvironment({ log: () => undefined })
   const stores = await openStores({ storage, files, environment, probe: false })
   try {
-    return (await readHistory({ store: stores.objects, onUnreadable: saidTo(terminal) }))?.remembered
+    return await rememberedIn(stores.objects, terminal)
   } finally {
     await stores.close()
   }
 }
 
-function saidTo(terminal: Pick<Terminal, 'say'>): (error: unknown) => void {
-  return (error) => terminal.say(`${(error as Error).message} An older history is looked for.`)
+/** Throws MR-L33 while somebody writes it: that is not to have none. */
+async function rememberedIn(
+  store: Parameters<typeof readHistory>[0]['store'],
+  terminal: Pick<Terminal, 'say'>,
+): Promise<Remembered | undefined> {
+  const onUnreadable = (error: unknown): void =>
+    terminal.say(`${(error as Error).message} An older history is looked for.`)
+  const history = await readHistory({ store, onUnreadable })
+  if (history === undefined) throw commandError('MR-L33', 'Its history is being written all the while.')
+  return history.remembered
 }

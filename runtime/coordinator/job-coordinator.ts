@@ -188,6 +188,7 @@ export class JobCoordinator {
 
   async #ended(keeper: HeadKeeper, start: Start, outcome: JobOutcome): Promise<JobOutcome> {
     await finishCommitsAfter(this.#options, keeper, { start, outcome })
+    if (outcome.kind !== 'fenced') await discardLeftovers(this.#options, keeper, start)
     return outcome
   }
 }

@@ -1,56 +1,45 @@
-// What a job that is over has left in its stores beside what HEAD names: dropped checkpoints that were still to be deleted, and what was written for
-// snapshots that never completed. A start that begins finds those of the starts before it (cleanup.ts); behind this one there may be none.
+// What a job that is over has left in its store beside what HEAD names: dropped checkpoints that were still to be deleted, and what was written for
+// checkpoints that never completed. A start that begins finds those of the starts before it (cleanup.ts); behind this one there may be none.
 //
 // Listed first, and told apart by a swap of HEAD that is won after it: what is listed was then written by this start, or by one before it, and
-// nothing of them completes any more (rule 4).
+// nothing of it completes any more (rule 4). Not of savepoints: a manifest that is still on its way would make one of what is left of its folder,
+// which nobody could restore. `millrace admin sweep` takes those, with nothing on its way.
 
+import { within } from '../base/deadline.ts'
 import { InvariantError } from '../base/errors.ts'
 import type { Start } from '../base/ids.ts'
 import { objectsOf } from '../checkpoint/manifest.ts'
-import type { SnapshotKind } from '../record/element.ts'
 import type { ObjectKey } from '../storage/contract.ts'
 import type { Head } from '../storage/head-contract.ts'
 import type { HeadKeeper } from '../storage/head-keeper.ts'
-import {
-  CHECKPOINTS_PREFIX,
-  SAVEPOINTS_PREFIX,
-  checkpointOfKey,
-  isAbsoluteKey,
-  isSavepointManifest,
-  manifestKey,
-  parentOf,
-  savepointOfKey,
-} from '../storage/paths.ts'
-import { storeOfKind } from '../storage/savepoint-place.ts'
+import { CHECKPOINTS_PREFIX, checkpointOfKey, isAbsoluteKey, manifestKey } from '../storage/paths.ts'
 import { namedBy, withinCleanup } from './cleanup.ts'
 import type { JobCoordinatorOptions } from './coordinator-contract.ts'
 import { discardDropped } from './discard-dropped.ts'
-import { listed, unlistedManifests } from './listed.ts'
+import { listed } from './listed.ts'
 import { readManifest } from './restore.ts'
 
 type Options = Pick<JobCoordinatorOptions, 'store' | 'savepoints' | 'foreign' | 'environment'>
 
-const kinds = ['checkpoint', 'savepoint'] as const
-const beginnings: Readonly<Record<SnapshotKind, string>> = {
-  checkpoint: CHECKPOINTS_PREFIX,
-  savepoint: SAVEPOINTS_PREFIX,
-}
 /** One request of S3. */
 const deletedAtOnce = 1000
+/** Whoever waits for the job's end waits for this, a deletion with a deadline among them; it costs space only. */
+const discardingMs = 10_000
 
-/** Its tasks are gone. Does nothing for an end that another start may follow of itself. Rejects for a broken invariant alone: it costs space only. */
+/**
+ * Its tasks are gone. Does nothing for an end that another start may follow of itself; gives up after ten seconds. Rejects for a broken invariant
+ * alone.
+ */
 export async function discardLeftovers(options: Options, keeper: HeadKeeper, start: Start): Promise<void> {
+  const { clock, log } = options.environment
   try {
-    await discardAll(options, keeper, start)
+    const late = (): Error => new Error(`not done within ${discardingMs} ms`)
+    await within(clock, discardingMs, discardAll(options, keeper, start), late)
   } catch (error) {
     if (error instanceof InvariantError) throw error
-    options.environment.log(
-      'warn',
-      'files of snapshots that never completed may be left; millrace admin sweep takes them away',
-      {
-        error: String(error),
-      },
-    )
+    log('warn', 'files of checkpoints that never completed may be left; millrace admin sweep takes them away', {
+      error: String(error),
+    })
   }
 }
 
@@ -62,34 +51,23 @@ async function discardAll(options: Options, keeper: HeadKeeper, start: Start): P
     head.incarnation === first.incarnation &&
     ['finished', 'failed', 'cancelled'].includes(head.end.kind)
   if (!isOver(first)) return
-  const left = new Map<SnapshotKind, readonly ObjectKey[]>()
-  for (const kind of kinds) {
-    const { objects } = storeOfKind(kind, options)
-    const keys = await listed(objects, beginnings[kind], environment)
-    const unlisted = kind === 'savepoint' ? await unlistedManifests(objects, keys, environment) : []
-    left.set(kind, incomplete(kind, [...keys, ...unlisted], first))
-  }
-  if (first.discarding.length === 0 && [...left.values()].every((keys) => keys.length === 0)) return
+  const left = incomplete(await listed(store, CHECKPOINTS_PREFIX, environment), first)
+  if (first.discarding.length === 0 && left.length === 0) return
   const head = await keeper.amend((newest) => newest)
   if (!isOver(head)) return
   const stillUsed = await usedBy(options, head)
   if (head.discarding.length > 0)
     await discardDropped({ head, keeper, store, environment, stillUsed, of: 'a dropped checkpoint' })
-  for (const [kind, keys] of left) {
-    const { objects } = storeOfKind(kind, options)
-    // Data first, the manifest last, should one have been written: it lists what remains to be deleted (rule 7).
-    const [manifests, data] = [keys.filter(isManifest), keys.filter((key) => !isManifest(key) && !stillUsed.has(key))]
-    for (const some of [...chunks(data), ...chunks(manifests)])
-      await withinCleanup(environment.clock, objects.delete(some))
-  }
+  // Data first, the manifest last, should one have been written: it lists what remains to be deleted (rule 7).
+  const data = left.filter((key) => !isManifest(key) && !stillUsed.has(key))
+  for (const some of [...chunks(data), ...chunks(left.filter(isManifest))])
+    await withinCleanup(environment.clock, store.delete(some))
 }
 
-/** Of folders that are no snapshot: HEAD names no such checkpoint, and a savepoint has no manifest. */
-function incomplete(kind: SnapshotKind, keys: readonly ObjectKey[], head: Head): readonly ObjectKey[] {
+/** Of checkpoints that HEAD does not name. */
+function incomplete(keys: readonly ObjectKey[], head: Head): readonly ObjectKey[] {
   const named = new Set([...namedBy(head), ...head.discarding].map(({ path }) => path as string))
-  const complete = new Set(keys.filter(isSavepointManifest).map(parentOf))
   return keys.filter((key) => {
-    if (kind === 'savepoint') return savepointOfKey(key) !== undefined && !complete.has(parentOf(key))
     const id = checkpointOfKey(key)
     return id !== undefined && !named.has(manifestKey(id, 'checkpoint'))
   })
@@ -103,7 +81,7 @@ function isManifest(key: ObjectKey): boolean {
 async function usedBy(options: Options, head: Head): Promise<ReadonlySet<ObjectKey>> {
   const used = new Set<ObjectKey>()
   for (const ref of namedBy(head)) {
-    if (isAbsoluteKey(ref.path)) continue
+    if (isAbsoluteKey(ref.path) || used.has(ref.path)) continue
     used.add(ref.path)
     for (const object of objectsOf(await readManifest(options, ref))) used.add(object)
   }

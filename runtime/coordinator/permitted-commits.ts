@@ -9,7 +9,6 @@ import type { HeadKeeper } from '../storage/head-keeper.ts'
 import { Commits, askingForCommit } from './commits.ts'
 import type { JobCoordinatorOptions, JobOutcome } from './coordinator-contract.ts'
 import { discardAfterCancel } from './discard-cancelled.ts'
-import { discardLeftovers } from './leftovers.ts'
 import { readPermittedCommits } from './restore.ts'
 import type { ManifestSources } from './restore.ts'
 
@@ -62,13 +61,10 @@ export async function finishCommitsAfter(
   keeper: HeadKeeper,
   { start, outcome }: { readonly start: Start; readonly outcome: JobOutcome },
 ): Promise<void> {
-  if (outcome.kind === 'fenced') return
+  if (outcome.kind === 'finished' || outcome.kind === 'fenced') return
   try {
-    if (outcome.kind !== 'finished') {
-      const head = await keeper.readBegun()
-      if (head.start === start) await finishCommits(options, keeper, head)
-    }
-    await discardLeftovers(options, keeper, start)
+    const head = await keeper.readBegun()
+    if (head.start === start) await finishCommits(options, keeper, head)
   } catch (error) {
     if (error instanceof InvariantError) throw error
     options.environment.log('error', 'permitted commits are left in HEAD', {

@@ -10,10 +10,12 @@ import {
   HISTORY_PREFIX,
   isSavepointManifest,
   keyOutside,
+  parentOf,
   parseS3Key,
   parseStorageAddress,
   s3HeadKey,
   s3ObjectsPrefix,
+  savepointOfKey,
 } from '../../../runtime/storage/paths.ts'
 import type { ObjectKey } from '../../../runtime/storage/contract.ts'
 import { withoutMark } from '../../../runtime/storage/s3/s3-head.ts'
@@ -107,7 +109,7 @@ function placeOf(address: string): { readonly bucket: string; readonly prefix: s
 export interface StoredJob {
   /** undefined: it never had one. */
   readonly head: Head | undefined
-  /** Neither HEAD's, nor what it retains, nor a completed savepoint's, nor the history's. */
+  /** Neither HEAD's, nor what it retains, nor a savepoint's (one that never completed is left to `millrace admin sweep`), nor the history's. */
   readonly superfluous: readonly string[]
   /** What HEAD, or a savepoint, names, and is not there. */
   readonly missing: readonly string[]
@@ -126,6 +128,12 @@ export async function storedOf(storage: Storage, address: string): Promise<Store
     ...(head === undefined ? [] : namedBy(head).map(({ path }) => path as string)),
     ...keys.map((key) => (key.startsWith(objects) ? key.slice(objects.length) : '')).filter(isSavepointManifest),
   ])
+  const isLeftAlone = (key: string): boolean => {
+    const inside = key.slice(objects.length) as ObjectKey
+    const isOfNone =
+      savepointOfKey(inside) !== undefined && ![...manifests].some((path) => parentOf(path) === parentOf(inside))
+    return inside.startsWith(HISTORY_PREFIX) || isOfNone
+  }
   const needed = new Set<string>(head === undefined ? [] : [headKey])
   for (const path of manifests) {
     // What a savepoint holds that lies in a place of its own is looked at there.
@@ -138,7 +146,7 @@ export async function storedOf(storage: Storage, address: string): Promise<Store
   }
   return {
     head,
-    superfluous: keys.filter((key) => !needed.has(key) && !(head && key.startsWith(`${objects}${HISTORY_PREFIX}`))),
+    superfluous: keys.filter((key) => !needed.has(key) && !(head && isLeftAlone(key))),
     missing: [...needed].filter((key) => !keys.includes(key)),
   }
 }
