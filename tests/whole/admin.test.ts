@@ -206,9 +206,9 @@ describe('millrace admin on the folder of a local job that was killed', () => {
       const disposed = await admin('dispose', '--checkpoints', ...local, '--yes')
       expect(disposed.report.checkpoints).not.toEqual([])
       await admin('sweep', ...code, '--yes')
-      expect(
-        await readdir(join(folder, store, 'objects')).then((names) => names.filter((name) => !name.startsWith('.'))),
-      ).toEqual([])
+      // An empty folder may be left of a checkpoint that the kill met before its first file.
+      const left = await readdir(join(folder, store, 'objects'), { recursive: true, withFileTypes: true })
+      expect(left.filter((entry) => entry.isFile() && !entry.name.startsWith('.')).map(({ name }) => name)).toEqual([])
       const next = await runCommand(['run', 'counting.ts', '--arg', 'count=10'], { folder })
       expect(next.stderr).toContain('New job counting.2: the one before it was cancelled.')
     })
