@@ -9,7 +9,7 @@ import { coordinatorError } from '../coordinator/errors.ts'
 import { readUnlessLost } from '../coordinator/lost-head.ts'
 import { readDeadlineMs } from '../coordinator/restore.ts'
 import type { ManifestSources } from '../coordinator/restore.ts'
-import type { ObjectKey, ObjectStore, OpenedStores, OwnedSavepointStore } from '../storage/contract.ts'
+import type { OpenedStores, OwnedSavepointStore } from '../storage/contract.ts'
 import { storageError } from '../storage/errors.ts'
 import type { Head } from '../storage/head-contract.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
@@ -56,20 +56,4 @@ export function isClaimed(place: OwnedSavepointStore, { clock }: Pick<Environmen
 
 export function sourcesOf({ stores, environment }: AdminWorld): ManifestSources {
   return { store: stores.objects, foreign: stores.foreign, environment }
-}
-
-/** One call's worth of deleting: an S3 server takes so many keys in a request. */
-const deletedAtOnce = 1_000
-
-/** What is there and what is not; throws MR-S01 when there is no answer in time. */
-export async function deleteAll(
-  objects: Pick<ObjectStore, 'delete'>,
-  keys: readonly ObjectKey[],
-  { clock }: Pick<Environment, 'clock'>,
-): Promise<void> {
-  for (let first = 0; first < keys.length; first += deletedAtOnce) {
-    const some = keys.slice(first, first + deletedAtOnce)
-    const late = () => storageError('MR-S01', `Deleting ${some[0]}…: no answer within ${readDeadlineMs} ms.`)
-    await within(clock, readDeadlineMs, objects.delete(some), late)
-  }
 }

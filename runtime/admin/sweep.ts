@@ -25,7 +25,7 @@ import type { Committer } from '../connectors/contract.ts'
 import { cleanupDeadlineMs, namedBy, withinCleanup } from '../coordinator/cleanup.ts'
 import { committersOf } from '../coordinator/commits.ts'
 import { discardDropped } from '../coordinator/discard-dropped.ts'
-import { isThere, listed, unlistedManifests } from '../coordinator/listed.ts'
+import { deleteAll, deleteCheckpoints, isThere, listed, unlistedManifests } from '../coordinator/store-calls.ts'
 import { readManifest } from '../coordinator/restore.ts'
 import type { ManifestPlace } from '../coordinator/restore.ts'
 import type { JobGraph } from '../job/contract.ts'
@@ -45,7 +45,7 @@ import {
   parseTransactionName,
   savepointOfKey,
 } from '../storage/paths.ts'
-import { deleteAll, findHead, isClaimed, sourcesOf } from './admin-world.ts'
+import { findHead, isClaimed, sourcesOf } from './admin-world.ts'
 import type { AdminWorld } from './admin-world.ts'
 import type { SinkTransactions } from './commit.ts'
 import { adminError } from './errors.ts'
@@ -291,14 +291,7 @@ async function collect(world: AdminWorld, collecting: Collecting): Promise<void>
   const { stores, environment } = world
   const { garbage, committers } = collecting
   await discard(world, collecting)
-  // Rule 7: a manifest goes after what it names.
-  const isManifest = (key: ObjectKey): boolean => {
-    const id = checkpointOfKey(key)
-    return id !== undefined && key === manifestKey(id, 'checkpoint')
-  }
-  const data = garbage.objects.filter((key) => !isManifest(key))
-  await deleteAll(stores.objects, data, environment)
-  await deleteAll(stores.objects, garbage.objects.filter(isManifest), environment)
+  await deleteCheckpoints(stores.objects, garbage.objects, environment)
   if (garbage.elsewhere.length > 0) await deleteAll(stores.savepoints!.objects, garbage.elsewhere, environment)
   for (const { uid, transactions } of garbage.transactions)
     await withinCleanup(environment.clock, committers.get(uid)!.abort(transactions))

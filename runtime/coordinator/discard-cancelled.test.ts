@@ -25,19 +25,12 @@ import type { JobCoordinatorOptions } from './coordinator-contract.ts'
 import { cleanupDeadlineMs } from './cleanup.ts'
 import { discardAfterCancel, discardAllOfCancelled } from './discard-cancelled.ts'
 import { finishCommitsAfter } from './permitted-commits.ts'
+import { checkpointRef as refOf } from '../storage/test-refs.ts'
 
 const deleting = graphOf({ vertices: [{ id: 'all' }] })
 const graphWith = (onCancellation: 'retain' | 'delete') => ({
   ...deleting,
   settings: { ...deleting.settings, onCancellation },
-})
-const refOf = (id: number): ManifestRef => ({
-  id: checkpointId(id),
-  kind: 'checkpoint',
-  path: manifestKey(checkpointId(id), 'checkpoint'),
-  start: start(1),
-  completedAtMs: 0,
-  bytes: 1,
 })
 const savepointKeys = [manifestKey(checkpointId(7), 'savepoint'), snapshotDataKey(checkpointId(7), 'savepoint', 'a')]
 

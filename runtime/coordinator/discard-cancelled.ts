@@ -2,15 +2,11 @@
 
 import { InvariantError } from '../base/errors.ts'
 import type { Start } from '../base/ids.ts'
-import { objectsOf } from '../checkpoint/manifest.ts'
-import type { ObjectKey } from '../storage/contract.ts'
 import { discardCancelled } from '../storage/head.ts'
 import type { Head } from '../storage/head-contract.ts'
 import type { HeadKeeper } from '../storage/head-keeper.ts'
-import { isAbsoluteKey } from '../storage/paths.ts'
 import type { JobCoordinatorOptions } from './coordinator-contract.ts'
-import { discardDropped } from './discard-dropped.ts'
-import { readManifest } from './restore.ts'
+import { discardDropped, objectsNeededBy } from './discard-dropped.ts'
 
 /** Does nothing for any other end. Rejects for a broken invariant alone: failing here costs space only. */
 export async function discardAfterCancel(
@@ -44,7 +40,10 @@ export async function discardAllOfCancelled(
   if (!hasSome(await keeper.readBegun(), start)) return
   const head = await keeper.amend((newest) => (newest.start === start ? discardCancelled(newest) : newest))
   if (!hasSome(head, start)) return
-  const stillUsed = await pinnedObjects(options, head)
+  const stillUsed = await objectsNeededBy(
+    options,
+    head.pins.map(({ manifest }) => manifest),
+  )
   await discardDropped({ head, keeper, store, environment, stillUsed, of: 'a checkpoint of a cancelled job' })
 }
 
@@ -52,17 +51,4 @@ function hasSome(head: Head, start: Start): boolean {
   const { end, unconfirmed, retained, discarding } = head
   if (head.start !== start || end.kind !== 'cancelled') return false
   return unconfirmed === undefined && retained.length + discarding.length > 0
-}
-
-async function pinnedObjects(
-  options: Pick<JobCoordinatorOptions, 'store' | 'environment'>,
-  head: Head,
-): Promise<ReadonlySet<ObjectKey>> {
-  const objects = new Set<ObjectKey>()
-  for (const { manifest } of head.pins) {
-    if (isAbsoluteKey(manifest.path)) continue
-    objects.add(manifest.path)
-    for (const object of objectsOf(await readManifest(options, manifest))) objects.add(object)
-  }
-  return objects
 }

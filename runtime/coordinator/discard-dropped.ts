@@ -6,9 +6,12 @@ import { decodeManifest, objectsOf } from '../checkpoint/manifest.ts'
 import type { ObjectKey, ObjectStore } from '../storage/contract.ts'
 import { discardFiles } from '../storage/garbage.ts'
 import { discarded } from '../storage/head.ts'
-import type { Head } from '../storage/head-contract.ts'
+import type { Head, ManifestRef } from '../storage/head-contract.ts'
 import type { HeadKeeper } from '../storage/head-keeper.ts'
+import { isAbsoluteKey } from '../storage/paths.ts'
 import { cleanupDeadlineMs, timeFor, withinCleanup } from './cleanup.ts'
+import { readManifest } from './restore.ts'
+import type { ManifestSources } from './restore.ts'
 
 export interface Dropped {
   /** Settled. */
@@ -43,4 +46,18 @@ export async function discardDropped(dropped: Dropped): Promise<readonly Checkpo
     if (gone.length > 0) await keeper.amend((newest) => discarded(newest, gone))
   }
   return gone
+}
+
+/** In the job's own store: the manifests, and all that they name. */
+export async function objectsNeededBy(
+  sources: ManifestSources,
+  manifests: readonly ManifestRef[],
+): Promise<ReadonlySet<ObjectKey>> {
+  const needed = new Set<ObjectKey>()
+  for (const ref of manifests) {
+    if (isAbsoluteKey(ref.path) || needed.has(ref.path)) continue
+    needed.add(ref.path)
+    for (const object of objectsOf(await readManifest(sources, ref))) needed.add(object)
+  }
+  return needed
 }

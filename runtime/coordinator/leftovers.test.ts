@@ -15,25 +15,18 @@ import {
   reserveIds,
   restorePointOf,
 } from '../storage/head.ts'
-import type { Head, ManifestRef } from '../storage/head-contract.ts'
+import type { Head } from '../storage/head-contract.ts'
 import { HeadKeeper } from '../storage/head-keeper.ts'
 import { MemoryHeadStore, MemoryObjectStore } from '../storage/memory-store.ts'
 import { historyKey, manifestKey, snapshotDataKey } from '../storage/paths.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
 import type { JobCoordinatorOptions } from './coordinator-contract.ts'
 import { discardLeftovers } from './leftovers.ts'
+import { checkpointRef as refOf } from '../storage/test-refs.ts'
 
 const graph = graphOf({ vertices: [{ id: 'all' }] })
 const dataOf = (id: number, kind: 'checkpoint' | 'savepoint' = 'checkpoint') =>
   snapshotDataKey(checkpointId(id), kind, 'data')
-const refOf = (id: number): ManifestRef => ({
-  id: checkpointId(id),
-  kind: 'checkpoint',
-  path: manifestKey(checkpointId(id), 'checkpoint'),
-  start: start(1),
-  completedAtMs: 0,
-  bytes: 1,
-})
 const savepoint = manifestKey(checkpointId(7), 'savepoint')
 
 /** Checkpoint 4, which HEAD is discarding; 5 and 6, which it retains, 6 with a final state in the folder of 3; savepoint 7; and 8 and 9, never completed. */

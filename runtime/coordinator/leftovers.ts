@@ -8,21 +8,17 @@
 import { within } from '../base/deadline.ts'
 import { InvariantError } from '../base/errors.ts'
 import type { Start } from '../base/ids.ts'
-import { objectsOf } from '../checkpoint/manifest.ts'
 import type { ObjectKey } from '../storage/contract.ts'
 import type { Head } from '../storage/head-contract.ts'
 import type { HeadKeeper } from '../storage/head-keeper.ts'
-import { CHECKPOINTS_PREFIX, checkpointOfKey, isAbsoluteKey, manifestKey } from '../storage/paths.ts'
-import { namedBy, withinCleanup } from './cleanup.ts'
+import { CHECKPOINTS_PREFIX, checkpointOfKey, manifestKey } from '../storage/paths.ts'
+import { namedBy } from './cleanup.ts'
 import type { JobCoordinatorOptions } from './coordinator-contract.ts'
-import { discardDropped } from './discard-dropped.ts'
-import { listed } from './listed.ts'
-import { readManifest } from './restore.ts'
+import { discardDropped, objectsNeededBy } from './discard-dropped.ts'
+import { deleteCheckpoints, listed } from './store-calls.ts'
 
 type Options = Pick<JobCoordinatorOptions, 'store' | 'savepoints' | 'foreign' | 'environment'>
 
-/** One request of S3. */
-const deletedAtOnce = 1000
 /** Whoever waits for the job's end waits for this, a deletion with a deadline among them; it costs space only. */
 const discardingMs = 10_000
 
@@ -55,13 +51,14 @@ async function discardAll(options: Options, keeper: HeadKeeper, start: Start): P
   if (first.discarding.length === 0 && left.length === 0) return
   const head = await keeper.amend((newest) => newest)
   if (!isOver(head)) return
-  const stillUsed = await usedBy(options, head)
+  const stillUsed = await objectsNeededBy(options, namedBy(head))
   if (head.discarding.length > 0)
     await discardDropped({ head, keeper, store, environment, stillUsed, of: 'a dropped checkpoint' })
-  // Data first, the manifest last, should one have been written: it lists what remains to be deleted (rule 7).
-  const data = left.filter((key) => !isManifest(key) && !stillUsed.has(key))
-  for (const some of [...chunks(data), ...chunks(left.filter(isManifest))])
-    await withinCleanup(environment.clock, store.delete(some))
+  await deleteCheckpoints(
+    store,
+    left.filter((key) => !stillUsed.has(key)),
+    environment,
+  )
 }
 
 /** Of checkpoints that HEAD does not name. */
@@ -71,25 +68,4 @@ function incomplete(keys: readonly ObjectKey[], head: Head): readonly ObjectKey[
     const id = checkpointOfKey(key)
     return id !== undefined && !named.has(manifestKey(id, 'checkpoint'))
   })
-}
-
-function isManifest(key: ObjectKey): boolean {
-  const id = checkpointOfKey(key)
-  return id !== undefined && key === manifestKey(id, 'checkpoint')
-}
-
-async function usedBy(options: Options, head: Head): Promise<ReadonlySet<ObjectKey>> {
-  const used = new Set<ObjectKey>()
-  for (const ref of namedBy(head)) {
-    if (isAbsoluteKey(ref.path) || used.has(ref.path)) continue
-    used.add(ref.path)
-    for (const object of objectsOf(await readManifest(options, ref))) used.add(object)
-  }
-  return used
-}
-
-function chunks(keys: readonly ObjectKey[]): readonly (readonly ObjectKey[])[] {
-  return Array.from({ length: Math.ceil(keys.length / deletedAtOnce) }, (_, index) =>
-    keys.slice(index * deletedAtOnce, (index + 1) * deletedAtOnce),
-  )
 }

@@ -7,7 +7,7 @@ import { storageError } from '../storage/errors.ts'
 import type { Head } from '../storage/head-contract.ts'
 import type { HeadKeeper } from '../storage/head-keeper.ts'
 import { CHECKPOINTS_PREFIX, SAVEPOINTS_PREFIX, savepointOfKey } from '../storage/paths.ts'
-import { listed } from './listed.ts'
+import { listed } from './store-calls.ts'
 
 interface SnapshotStores {
   readonly store: Pick<ObjectStore, 'list'>

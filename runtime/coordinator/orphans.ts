@@ -11,11 +11,10 @@ import type { SnapshotKind } from '../record/element.ts'
 import type { ObjectKey, ObjectStore, SavepointStore } from '../storage/contract.ts'
 import { isOfSavepoint, manifestKey, snapshotFolder } from '../storage/paths.ts'
 import { storeOfKind } from '../storage/savepoint-place.ts'
+import { deletedAtOnce } from './store-calls.ts'
 
 /** Remembered candidates; beyond it the oldest are forgotten and stay behind for a sweep: leaving a file is safe, deleting is not. */
 const candidatesMax = 10_000
-/** Deleted by one call of the store, which is one request of S3. */
-const deletedAtOnce = 1000
 
 interface Folder {
   readonly id: CheckpointId

@@ -6,23 +6,15 @@ import { graphOf } from '../checkpoint/test-graph.ts'
 import { codec, collectedOf, subtaskSnapshot, transaction } from '../checkpoint/test-snapshots.ts'
 import type { ObjectStore } from '../storage/contract.ts'
 import { newJob } from '../storage/head.ts'
-import type { Head, ManifestRef } from '../storage/head-contract.ts'
+import type { Head } from '../storage/head-contract.ts'
 import { MemoryObjectStore } from '../storage/memory-store.ts'
-import { manifestKey } from '../storage/paths.ts'
 import { manualEnvironment } from '../testkit/manual-clock.ts'
 import { readPermittedCommits, readRestorePoint } from './restore.ts'
+import { checkpointRef as refOf } from '../storage/test-refs.ts'
 
 const graph = graphOf({
   vertices: [{ id: 'source' }, { id: 'sink', twoPhase: true }],
   edges: [['source', 'hash', 'sink']],
-})
-const refOf = (id: number): ManifestRef => ({
-  id: checkpointId(id),
-  kind: 'checkpoint',
-  path: manifestKey(checkpointId(id), 'checkpoint'),
-  start: start(1),
-  completedAtMs: 0,
-  bytes: 1,
 })
 const sink = taskKey({ vertex: vertexId('sink'), subtask: subtaskIndex(0) })
 

@@ -4,18 +4,11 @@ import { manualEnvironment } from '../testkit/manual-clock.ts'
 import type { ObjectKey } from './contract.ts'
 import { discardFiles } from './garbage.ts'
 import { completeCheckpoint, discarded, newJob, reserveIds } from './head.ts'
-import type { Head, ManifestRef } from './head-contract.ts'
+import type { Head } from './head-contract.ts'
 import { MemoryObjectStore } from './memory-store.ts'
-import { snapshotDataKey, manifestKey, sharedDataKey } from './paths.ts'
+import { snapshotDataKey, sharedDataKey } from './paths.ts'
+import { checkpointRef as manifest } from './test-refs.ts'
 
-const manifest = (id: number): ManifestRef => ({
-  id: checkpointId(id),
-  kind: 'checkpoint',
-  path: manifestKey(checkpointId(id), 'checkpoint'),
-  start: start(1),
-  completedAtMs: 0,
-  bytes: 1,
-})
 const data = (id: number, name = 'data') => snapshotDataKey(checkpointId(id), 'checkpoint', name)
 const objectsOf = (bytes: Uint8Array) => JSON.parse(new TextDecoder().decode(bytes)) as ObjectKey[]
 

@@ -14,11 +14,11 @@ import {
   newJob,
   raiseIncarnation,
 } from './head.ts'
-import type { Head, ManifestRef } from './head-contract.ts'
+import type { Head } from './head-contract.ts'
 import { decodeHead, encodeHead } from './head-format.ts'
 import { HEAD_CALL_DEADLINE_MS, HEAD_SETTLE_DEADLINE_MS, HeadKeeper } from './head-keeper.ts'
 import { MemoryHeadStore } from './memory-store.ts'
-import { manifestKey } from './paths.ts'
+import { checkpointRef as manifest } from './test-refs.ts'
 
 /** How the next swap goes. late: unclear, and lands when `land` is called. hangs: never answers, and lands when `land` is called. */
 type Fate = 'clear' | 'landed, answer lost' | 'never landed, answer lost' | 'throws' | 'late' | 'hangs'
@@ -80,14 +80,6 @@ class ScriptedHeadStore implements HeadStore {
 
 const first = () => newJob({ job: jobId('job'), start: start(1), parallelism: 1, maxParallelism: 128 })
 const takeOver = (head: Head | undefined) => (head === undefined ? first() : raiseIncarnation(head))
-const manifest = (id: number): ManifestRef => ({
-  id: checkpointId(id),
-  kind: 'checkpoint',
-  path: manifestKey(checkpointId(id), 'checkpoint'),
-  start: start(1),
-  completedAtMs: 0,
-  bytes: 1,
-})
 const completed = (id: number) => (head: Head) =>
   completeCheckpoint(head, { manifest: manifest(id), retainedMax: 3, commitsPending: true })
 

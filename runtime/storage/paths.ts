@@ -53,6 +53,11 @@ export function savepointOfKey(key: string): CheckpointId | undefined {
   return match === null ? undefined : checkpointId(Number(match[1]))
 }
 
+export function isCheckpointManifest(key: ObjectKey): boolean {
+  const id = checkpointOfKey(key)
+  return id !== undefined && key === manifestKey(id, 'checkpoint')
+}
+
 /** Whether it is the manifest of a savepoint, under the name that it was written under or another that begins so. */
 export function isSavepointManifest(key: string): boolean {
   return /^savepoint-[^/]+\/_metadata$/.test(key)

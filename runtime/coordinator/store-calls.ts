@@ -1,11 +1,14 @@
-// What lies in a store, where its list may lag behind what was written.
+// Calls of a store that each have a deadline, and what lies there where its list may lag behind what was written.
 
 import { within } from '../base/deadline.ts'
 import type { Environment } from '../base/environment.ts'
 import type { ObjectKey, ObjectStore } from '../storage/contract.ts'
 import { storageError } from '../storage/errors.ts'
-import { isSavepointManifest, manifestKey, savepointOfKey } from '../storage/paths.ts'
+import { isCheckpointManifest, isSavepointManifest, manifestKey, savepointOfKey } from '../storage/paths.ts'
 import { readDeadlineMs } from './restore.ts'
+
+/** Deleted by one call of the store, which is one request of S3. */
+export const deletedAtOnce = 1000
 
 /** Throws MR-S01 when there is no answer in time. */
 export function listed(
@@ -44,4 +47,28 @@ export async function isThere(
 ): Promise<boolean> {
   const late = () => storageError('MR-S01', `Reading ${path}: no answer within ${readDeadlineMs} ms.`)
   return (await within(clock, readDeadlineMs, store.read(path), late)) !== undefined
+}
+
+/** What is there and what is not; throws MR-S01 when there is no answer in time. */
+export async function deleteAll(
+  objects: Pick<ObjectStore, 'delete'>,
+  keys: readonly ObjectKey[],
+  { clock }: Pick<Environment, 'clock'>,
+): Promise<void> {
+  for (let first = 0; first < keys.length; first += deletedAtOnce) {
+    const some = keys.slice(first, first + deletedAtOnce)
+    const late = () => storageError('MR-S01', `Deleting ${some[0]}…: no answer within ${readDeadlineMs} ms.`)
+    await within(clock, readDeadlineMs, objects.delete(some), late)
+  }
+}
+
+/** As deleteAll; manifests of checkpoints last, since each lists what remains to be deleted (rule 7). */
+export async function deleteCheckpoints(
+  objects: Pick<ObjectStore, 'delete'>,
+  keys: readonly ObjectKey[],
+  environment: Pick<Environment, 'clock'>,
+): Promise<void> {
+  const data = keys.filter((key) => !isCheckpointManifest(key))
+  await deleteAll(objects, data, environment)
+  await deleteAll(objects, keys.filter(isCheckpointManifest), environment)
 }
