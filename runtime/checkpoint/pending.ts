@@ -34,6 +34,8 @@ export class PendingSnapshot {
   phase: PendingPhase = 'collecting'
   /** What it needs of other snapshots is being copied. */
   isCopying = false
+  /** As the graph orders them, whatever the order of their acknowledgements. */
+  readonly #keys: TaskKey[] = []
   readonly #missing = new Set<TaskKey>()
   readonly #triggered = new Set<TaskKey>()
   readonly #acknowledged = new Map<TaskKey, { readonly task: TaskId; readonly snapshot: SubtaskSnapshot }>()
@@ -47,6 +49,7 @@ export class PendingSnapshot {
     this.triggeredAtMs = options.triggeredAtMs
     this.deadlineMs = options.deadlineMs
     for (const { task, key, state } of subtasks) {
+      this.#keys.push(key)
       if (state.status === 'finished') this.#acknowledged.set(key, { task, snapshot: state.snapshot })
       else this.#missing.add(key)
     }
@@ -88,6 +91,8 @@ export class PendingSnapshot {
 
   collected(): CollectedSnapshot {
     const { id, kind, triggeredAtMs, request, halt } = this
-    return { id, kind, triggeredAtMs, request, halt, subtasks: this.#acknowledged }
+    const keys = this.#keys.filter((key) => this.#acknowledged.has(key))
+    const subtasks = new Map(keys.map((key) => [key, this.#acknowledged.get(key)!]))
+    return { id, kind, triggeredAtMs, request, halt, subtasks }
   }
 }
