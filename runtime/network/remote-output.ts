@@ -32,6 +32,11 @@ export class RemoteOutput implements OutputChannel {
   readonly #changed: TurnSignal
   readonly #received: TurnSignal
   readonly #pending: { readonly values: unknown[]; readonly timestamps: number[] } = { values: [], timestamps: [] }
+  /**
+   * Records of `#pending` that wait. Its arrays stay as long as the last full batch was: growing anew for each took a fifteenth of all that a
+   * keyed update takes. What they still hold is let go of with the next event.
+   */
+  #count = 0
   #batchRecords = firstBatchRecords
   #bytesPerRecord = 0
   #countedResends = 0
@@ -56,15 +61,18 @@ export class RemoteOutput implements OutputChannel {
   /** Throws MR-W01 for a record above 8 MiB, and what the codec throws. */
   emit(value: unknown, timestamp: number): void {
     const { values, timestamps } = this.#pending
-    values.push(value)
-    timestamps.push(timestamp)
-    if (values.length < this.#batchRecords) return
+    const count = this.#count
+    values[count] = value
+    timestamps[count] = timestamp
+    this.#count = count + 1
+    if (count + 1 < this.#batchRecords) return
     this.#offerPending()
     this.#send()
   }
 
   event(event: StreamEvent): void {
     this.#offerPending()
+    this.#letGo()
     writer.reset()
     writeEvent(event, writer)
     this.#offer(event.kind === 'end')
@@ -92,8 +100,8 @@ export class RemoteOutput implements OutputChannel {
     this.#end.close()
     this.#changed.close()
     this.#received.close()
-    this.#pending.values.length = 0
-    this.#pending.timestamps.length = 0
+    this.#count = 0
+    this.#letGo()
   }
 
   #send(): void {
@@ -117,11 +125,15 @@ export class RemoteOutput implements OutputChannel {
   }
 
   #offerPending(): void {
+    if (this.#count === 0 || this.#end.closed) return
+    this.#offerRecords(0, this.#count)
+    this.#count = 0
+  }
+
+  #letGo(): void {
     const { values, timestamps } = this.#pending
-    if (values.length === 0 || this.#end.closed) return
-    this.#offerRecords(0, values.length)
-    values.length = 0
-    timestamps.length = 0
+    values.length = this.#count
+    timestamps.length = this.#count
   }
 
   /** One element of records [from, to), or several where they are larger than was thought. */
