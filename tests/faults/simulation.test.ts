@@ -21,7 +21,7 @@ const tellingSeeds: Readonly<Record<PlantedFault, readonly number[]>> = {
   'async-element-lost': [3],
   'savepoint-subsumes': [32],
   'timer-lost-between-two': [37],
-  'watermark-restored-too-high': [632],
+  'watermark-restored-too-high': [13],
   'stop-barrier-leaks': [26],
   'item-dealt-twice': [30],
   'reconcile-skipped': [29],

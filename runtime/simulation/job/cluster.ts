@@ -35,7 +35,7 @@ import { graphOf } from './graph.ts'
 import { HeadHistory } from './head-history.ts'
 import type { SavepointCut } from './savepoint-cut.ts'
 import type { JobShape } from './shape.ts'
-import { numberOf, slowed } from './slow-slot.ts'
+import { isSlowSlot, numberOf, slowed } from './slow-slot.ts'
 import { watchedSlots } from './moments.ts'
 import { SimSlots } from './slots.ts'
 import type { SpawnedSlot } from './slots.ts'
@@ -623,7 +623,8 @@ export class JobCluster {
 
   #runSlot(process: SimProcess, { slot, shape, control }: SlotRun): Slot {
     const graph = this.#graph(process, shape)
-    const environment = this.#isSlow(slot, shape, graph) ? slowed(process, shape.slowTurnMs!) : process.environment
+    const isSlow = isSlowSlot(slot, { shape, graph, random: this.#random })
+    const environment = isSlow ? slowed(process, shape.slowTurnMs!) : process.environment
     const store = this.#store.objects(process)
     return new Slot({
       slot,
@@ -638,14 +639,6 @@ export class JobCluster {
       snapshotReader: new SnapshotDownloader({ store, environment, ...this.#foreign(process) }),
       ...(shape.creditBytes === undefined ? {} : { creditBytes: shape.creditBytes }),
     })
-  }
-
-  #isSlow(slot: SlotId, shape: JobShape, graph: JobGraph): boolean {
-    if (shape.slowTurnMs === undefined) return false
-    const number = numberOf(slot)
-    if (!shape.sudden) return this.#random.split(`slowness of ${number}`).chance(0.5)
-    const sources = new Set(graph.vertices.filter(({ inputs }) => inputs.length === 0).map(({ id }) => id))
-    return !placeTasks(graph).tasks.some(({ task, slot: at }) => at === number && sources.has(task.vertex))
   }
 
   #graph(process: SimProcess, shape: JobShape): JobGraph {

@@ -140,24 +140,27 @@ function overdue(shape: JobShape, random: SeededRandom): JobShape {
 }
 
 /**
- * At least once, so that subtasks are not at one point of event time at a checkpoint: one that waits longer for its last barrier has come
- * further. Then their key groups meet in fewer subtasks.
+ * At least once, so that subtasks are not at one point of event time at a checkpoint. The source that is behind in event time, and so says
+ * what time it is, has its barrier through at once, and goes on; the other one's barrier waits behind what a slow subtask has before it,
+ * and meanwhile that one's time goes on too. Then the key groups of subtasks at different times meet in fewer of them.
  */
 function skewed(shape: JobShape, random: SeededRandom): JobShape {
   const keyed = random.pick([2, 3])
-  const parallelism = { source: 2, keyed, sink: keyed }
+  const parallelism = { source: 1, keyed, sink: keyed }
+  const splits = 2
   return {
     ...shape,
     mode: 'at-least-once',
     ending: 'bounded',
     sudden: false,
-    splits: 4,
-    perSplit: 100 + random.below(100),
-    ratePerSecond: undefined,
+    splits,
+    perSplit: 200 + random.below(100),
+    wiring: 'union',
+    slowSource: true,
+    ratePerSecond: 200 * splits,
     slowTurnMs: 15,
-    // What is under way is long: barriers of a fast and of a slow source come far apart.
+    slowSlots: 'one keyed',
     apart: true,
-    wiring: 'straight',
     padBytes: 1_500,
     creditBytes: 80_000,
     windowMs: 300,
@@ -165,6 +168,7 @@ function skewed(shape: JobShape, random: SeededRandom): JobShape {
     rescaled: { ...parallelism, keyed: keyed - 1 },
     rescaledBy: 'suspend',
     rescaledAtMs: random.between(200, 2_000),
+    rescaledBehindResults: true,
     checkpointIntervalMs: 100,
     checkpointTimeoutMs: 30_000,
   }
@@ -207,6 +211,7 @@ function drawAny(flow: FlowName, random: SeededRandom): JobShape {
     parallelism: rescaled?.before ?? parallelism,
     rescaled: rescaled?.after,
     rescaledAtMs: random.between(300, 5_000),
+    rescaledBehindResults: false,
     rescaledBy: random.pick(['suspend', 'stop', 'place'] as const),
     ...drawSavepoints(flow, ending, random),
     // Else the sources would be as slow as what they feed. Seven of everything would be a crowd.
@@ -219,6 +224,7 @@ function drawAny(flow: FlowName, random: SeededRandom): JobShape {
     padBytes: inFlight ? random.pick([0, 1_500, 6_000]) : random.pick([0, 0, 200]),
     creditBytes: inFlight ? random.pick([undefined, 80_000]) : undefined,
     slowTurnMs,
+    slowSlots: sudden ? 'behind the sources' : 'any',
     checkpointIntervalMs: sudden ? 100 : random.pick([100, 250, 600]),
     // An aligned checkpoint waits until what is buffered was worked through.
     checkpointTimeoutMs: slowTurnMs === undefined ? random.pick([3_000, 10_000]) : 30_000,

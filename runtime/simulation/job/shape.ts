@@ -78,6 +78,8 @@ export interface JobShape {
   readonly rescaled: Parallelism | undefined
   /** Not before, virtual ms. */
   readonly rescaledAtMs: number
+  /** Nor before something has come out: event time had begun at the checkpoint from which it then goes on. */
+  readonly rescaledBehindResults: boolean
   /** How the first start ends for it: suspended, so from its checkpoint, or stopped with a savepoint. */
   /** place: in the same start, behind a checkpoint. */
   readonly rescaledBy: 'suspend' | 'stop' | 'place'
@@ -105,6 +107,8 @@ export interface JobShape {
   readonly creditBytes: number | undefined
   /** Some slots take so long for each record, ms, that others wait for them; undefined: none does. */
   readonly slowTurnMs: number | undefined
+  /** Which: half of them, by lot; all that run no source; that of the keyed operator's first subtask alone. */
+  readonly slowSlots: 'any' | 'behind the sources' | 'one keyed'
   readonly checkpointIntervalMs: number | undefined
   readonly checkpointTimeoutMs: number
   readonly tolerableFailures: number

@@ -169,6 +169,8 @@ export class SimulatedJob {
   get #mayRescale(): boolean {
     if (this.#rescaled === undefined || this.cluster.rescaled || this.#world.nowMs < this.shape.rescaledAtMs)
       return false
+    if (this.shape.rescaledBehindResults && this.cluster.ledgers.every(({ entries }) => entries.length === 0))
+      return false
     // From where event time has ended nothing goes on.
     return !this.#draining && this.cluster.history.completed.size > 0
   }
