@@ -36,6 +36,13 @@ export const checkpointErrors = {
     retry: false,
     remedy: 'Let the sink put only JSON values into the payload of its transactions.',
   },
+  'MR-C06': {
+    meaning: 'Subtasks of a source or sink contradict each other in what they give to a snapshot.',
+    who: 'user',
+    retry: false,
+    remedy:
+      'Let the sink name its transactions so that no other subtask, attempt and checkpoint gives the same name, and its writers give their state one redistribution.',
+  },
   'MR-C10': {
     meaning: 'The max parallelism differs from the one that the state was written with.',
     who: 'user',

@@ -22,6 +22,17 @@ export function contradictionIn(manifest: Manifest): string | undefined {
   return stray === undefined ? undefined : `an enumerator of ${stray}, which no vertex has`
 }
 
+/** Of what the job's own sources and sinks give, not Millrace: a sink may name its transactions as it likes. */
+export function contradictionOfSubtasks(manifest: Manifest): string | undefined {
+  for (const { operators } of manifest.vertices) {
+    for (const [uid, perSubtask] of Object.entries(operators)) {
+      const found = contradictionInOperatorState(perSubtask) ?? doubledTransaction(perSubtask)
+      if (found !== undefined) return `${uid}: ${found}`
+    }
+  }
+  return undefined
+}
+
 function contradictionInVertex(vertex: ManifestVertex, manifest: Manifest): string | undefined {
   const { parallelism, maxParallelism, finished } = vertex
   if (parallelism > maxParallelism) return `parallelism ${parallelism} above its max parallelism ${maxParallelism}`
@@ -32,7 +43,8 @@ function contradictionInVertex(vertex: ManifestVertex, manifest: Manifest): stri
     const found =
       contradictionInKeyGroups(perSubtask, maxParallelism) ??
       contradictionInOperatorState(perSubtask) ??
-      contradictionInCommittables(perSubtask, manifest)
+      doubledTransaction(perSubtask) ??
+      laterTransaction(perSubtask, manifest)
     if (found !== undefined) return `${uid}: ${found}`
   }
   return undefined
@@ -70,15 +82,23 @@ function contradictionInOperatorState(perSubtask: readonly (OperatorSnapshot | n
   return undefined
 }
 
-function contradictionInCommittables(
-  perSubtask: readonly (OperatorSnapshot | null)[],
-  manifest: Manifest,
-): string | undefined {
+function doubledTransaction(perSubtask: readonly (OperatorSnapshot | null)[]): string | undefined {
   const names = new Set<string>()
-  for (const { transaction, checkpoint } of perSubtask.flatMap((snapshot) => snapshot?.committables ?? [])) {
+  for (const { transaction } of committablesOf(perSubtask)) {
     if (names.has(transaction)) return `transaction ${transaction} stands there twice`
-    if (checkpoint > manifest.id) return `transaction ${transaction} of checkpoint ${checkpoint} in ${manifest.id}`
     names.add(transaction)
   }
   return undefined
+}
+
+function laterTransaction(
+  perSubtask: readonly (OperatorSnapshot | null)[],
+  { id }: Pick<Manifest, 'id'>,
+): string | undefined {
+  const later = committablesOf(perSubtask).find(({ checkpoint }) => checkpoint > id)
+  return later && `transaction ${later.transaction} of checkpoint ${later.checkpoint} in ${id}`
+}
+
+function committablesOf(perSubtask: readonly (OperatorSnapshot | null)[]) {
+  return perSubtask.flatMap((snapshot) => snapshot?.committables ?? [])
 }

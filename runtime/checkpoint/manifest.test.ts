@@ -135,6 +135,14 @@ describe('the manifest', () => {
     expect(() => encodeManifest(withOperator('sink', [{ committables: [payload] }]))).toThrow(/^MR-C05 /)
   })
 
+  it('refuses transactions of one name, which a sink may give from two of its subtasks, and says that it is the sink', () => {
+    const both = withVertex('count', (vertex) => ({
+      ...vertex,
+      operators: { count: [{ committables: [transaction('t')] }, { committables: [transaction('t')] }] },
+    }))
+    expect(() => encodeManifest(both)).toThrow(/^MR-C06 .*count: transaction t stands there twice/)
+  })
+
   it('counts a vertex as wholly finished only behind producers that are: they run again, and so must it (rule 19)', () => {
     const finishedOf = (vertices: readonly string[]) => {
       const collected = collectedOf(graph, (vertex) => subtaskSnapshot({}, vertices.includes(vertex)))

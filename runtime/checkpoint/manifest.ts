@@ -14,7 +14,7 @@ import type { CodecDescription } from '../record/contract.ts'
 import type { OperatorSnapshot, StateHandle, SubtaskSnapshot } from './contract.ts'
 import type { CollectedSnapshot } from './core-contract.ts'
 import { checkpointError } from './errors.ts'
-import { contradictionIn } from './manifest-check.ts'
+import { contradictionIn, contradictionOfSubtasks } from './manifest-check.ts'
 import { manifestSchema } from './manifest-schema.ts'
 
 export { objectsOf, objectsOfSnapshot } from './manifest-objects.ts'
@@ -132,8 +132,10 @@ export function fromCollected(collected: CollectedSnapshot, meta: ManifestMeta):
   }
 }
 
-/** Throws an InvariantError when the manifest contradicts itself (nothing may be written then), and MR-C05. */
+/** Throws an InvariantError when the manifest contradicts itself (nothing may be written then), MR-C05, and MR-C06. */
 export function encodeManifest(manifest: Manifest): Uint8Array {
+  const ofSubtasks = contradictionOfSubtasks(manifest)
+  if (ofSubtasks !== undefined) throw checkpointError('MR-C06', `Snapshot ${manifest.id}, ${ofSubtasks}.`)
   assertManifest(manifest)
   let body: string
   try {

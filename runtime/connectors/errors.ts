@@ -55,7 +55,8 @@ export const connectorErrors = {
     meaning: 'The event time of a record is not an integer number of milliseconds.',
     who: 'user',
     retry: false,
-    remedy: 'Let the timestamp function of the watermark strategy return integer milliseconds since the epoch.',
+    remedy:
+      'Let the timestamp function of the watermark strategy, or the source where there is none, give integer milliseconds since the epoch.',
   },
   'MR-N10': {
     meaning: 'A sink could not write.',
@@ -126,6 +127,13 @@ export const connectorErrors = {
     retry: false,
     remedy:
       'Give the paths of before, and read new files by a source of their own with its own uid; or give this source a new uid and the command --allow-non-restored-state, and it reads all its paths from the beginning.',
+  },
+  'MR-N21': {
+    meaning: 'A source or watermark generator of the job did what its contract does not allow.',
+    who: 'user',
+    retry: false,
+    remedy:
+      'Mend its code by what the message says; the conformance tests of sources find most of what such a contract asks for.',
   },
   'MR-N30': {
     meaning: 'The ledger server did not answer.',

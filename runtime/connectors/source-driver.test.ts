@@ -117,6 +117,14 @@ describe('watermark of several splits', () => {
     const broken = setUp({ owned: ['a'], strategy: monotonic<number>(() => Number.NaN) })
     expect(() => broken.emit('a', 1)).toThrow('MR-N09')
   })
+
+  it("refuses a source's own event times, and watermarks of a job's own generator, that are no integers", () => {
+    expect(() => setUp({ owned: ['a'] }).emit('a', 0.5)).toThrow(/MR-N09.* 0\.5, for a record of split a/)
+    const createGenerator = () => ({ onRecord: () => undefined, current: () => 99.5 })
+    const broken = setUp({ owned: [], strategy: { ...monotonic<number>(), createGenerator } })
+    broken.reader.owned = ['a']
+    expect(() => broken.emit('a', 100)).toThrow(/MR-N21.*split a is 99\.5/)
+  })
 })
 
 describe('idle splits (R16)', () => {

@@ -61,7 +61,10 @@ export class SourceDriver<T> {
     this.#idleness = new Idleness(options.strategy.idleAfterMs, options.clock, this.#idleByBackpressure)
     this.#adapter = {
       emit: (value, timestamp, splitId) => this.#emit(value, timestamp, splitId),
-      emitTo: (tag, value, timestamp) => this.#target!.emitTo(tag, value, timestamp),
+      emitTo: (tag, value, timestamp) => {
+        if (!Number.isSafeInteger(timestamp)) throw wrongEventTime(timestamp, `a record for '${tag}'`)
+        this.#target!.emitTo(tag, value, timestamp)
+      },
     }
   }
 
@@ -112,11 +115,8 @@ export class SourceDriver<T> {
       this.#latest = split
     }
     const timestampOf = this.#strategy.timestampOf
-    let timestamp = sourceTimestamp
-    if (timestampOf !== undefined) {
-      timestamp = timestampOf(value, sourceTimestamp)
-      if (!Number.isSafeInteger(timestamp)) throw wrongEventTime(timestamp, splitId)
-    }
+    const timestamp = timestampOf === undefined ? sourceTimestamp : timestampOf(value, sourceTimestamp)
+    if (!Number.isSafeInteger(timestamp)) throw wrongEventTime(timestamp, `a record of split ${splitId}`)
     split.silentMs = 0
     split.idle = false
     this.#emitted++
@@ -170,6 +170,8 @@ export class SourceDriver<T> {
     let idle = true
     for (const split of this.#splits.values()) {
       const current = split.generator?.current() ?? MIN_WATERMARK
+      if (!Number.isSafeInteger(current))
+        throw connectorError('MR-N21', `The watermark of split ${split.id} is ${current}, not integer milliseconds.`)
       if (current > largest) largest = current
       if (split.idle) continue
       idle = false
@@ -238,6 +240,6 @@ class Idleness {
   }
 }
 
-function wrongEventTime(timestamp: number, splitId: string): Error {
-  return connectorError('MR-N09', `It is ${timestamp}, for a record of split ${splitId}.`)
+function wrongEventTime(timestamp: number, record: string): Error {
+  return connectorError('MR-N09', `It is ${timestamp}, for ${record}.`)
 }

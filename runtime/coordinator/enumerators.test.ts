@@ -345,6 +345,21 @@ describe('split enumerators in the coordinator', () => {
     expect(failures).toEqual(['source: Error: no connection', 'source: Error: later'])
   })
 
+  it('fails the source by name where it speaks to a reader that there is not', async () => {
+    const { restart, run, ask, newest, failures } = subject()
+    await restart([0, 1], undefined)
+    run(0, 1)
+    for (const reader of [2, -1, 0.5]) {
+      newest().answersWith = () => newest().context.assign(reader as never, ['a'])
+      ask(0)
+    }
+    expect(failures).toEqual(
+      [2, -1, 0.5].map((reader) =>
+        expect.stringMatching(`MR-N21.*source source spoke to reader ${reader}; there are 2`),
+      ),
+    )
+  })
+
   it('that do not start in time fail the restart: else it would hold up every end of the job', async () => {
     const { restart, environment } = subject({ onStart: () => new Promise(() => {}) })
     let failure: unknown

@@ -2,10 +2,10 @@
 
 import { within } from '../base/deadline.ts'
 import type { Environment } from '../base/environment.ts'
-import { invariant } from '../base/errors.ts'
 import { subtaskIndex } from '../base/ids.ts'
 import type { CheckpointId, SubtaskIndex, TaskId, VertexId } from '../base/ids.ts'
 import type { EnumeratorContext, Source, SplitEnumerator } from '../connectors/contract.ts'
+import { connectorError } from '../connectors/errors.ts'
 import type { SurvivingTask, ToSlot } from '../control/contract.ts'
 import type { JobGraph } from '../job/contract.ts'
 import { createReader, createWriter } from '../record/bytes.ts'
@@ -292,7 +292,11 @@ export class Enumerators {
     const { environment, files, fail } = this.#options
     const assign = (subtask: SubtaskIndex, splits: readonly unknown[], noMore: boolean): void => {
       if (entry.life !== life) return
-      invariant(subtask >= 0 && subtask < entry.parallelism, `a split for subtask ${subtask} of ${entry.vertex}`)
+      if (!Number.isInteger(subtask) || subtask < 0 || subtask >= entry.parallelism)
+        throw connectorError(
+          'MR-N21',
+          `The enumerator of source ${entry.uid} spoke to reader ${subtask}; there are ${entry.parallelism}, from 0 on.`,
+        )
       if (splits.length > 0) entry.given.push({ subtask, splits, after: entry.newestSnapshot })
       const encoded = splits.map((split) => {
         const writer = createWriter()

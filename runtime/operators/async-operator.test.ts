@@ -282,6 +282,14 @@ describe('retries', () => {
     await broken.refuse(0)
     expect(String(broken.harness.failures)).toMatch(/MR-J50.*retries\.when of mapAsync of operator 'tested'/)
   })
+
+  it('takes no promise for a yes', async () => {
+    const when = (async () => false) as unknown as () => boolean
+    const { harness, refuse } = await subjectOf({ retries: { attempts: 3, delayMs: 10, when } })
+    harness.process(1)
+    await refuse(0)
+    expect(String(harness.failures)).toMatch(/MR-J51.*retries\.when of mapAsync of operator 'tested'/)
+  })
 })
 
 describe('a timeout', () => {

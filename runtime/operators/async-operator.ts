@@ -163,8 +163,10 @@ export class AsyncOperator implements StreamOperator {
     const { kind, settings } = this.#work
     const { retries } = settings
     try {
-      if (flight.context.attempt >= retries.attempts || !retries.when(error))
-        return this.#fail(userError(this.#context, kind, error))
+      const again = flight.context.attempt < retries.attempts && retries.when(error)
+      // A promise is truthy: taken as an answer it would retry whatever there is.
+      if (isPromise(again)) throw promiseError(this.#context, `retries.when of ${kind}`)
+      if (!again) return this.#fail(userError(this.#context, kind, error))
     } catch (failure) {
       return this.#fail(userError(this.#context, `retries.when of ${kind}`, failure))
     }

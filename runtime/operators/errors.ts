@@ -160,6 +160,12 @@ export const operatorErrors = {
     remedy:
       'Use a-z, 0-9 and _ with a letter first, at most 100 characters, and one name for one counter, gauge or histogram of an operator.',
   },
+  'MR-J74': {
+    meaning: 'A sink prepares transactions and has nothing to commit them with.',
+    who: 'user',
+    retry: false,
+    remedy: 'Give the sink a createCommitter, or let the prepareCommit of its writers resolve to [].',
+  },
   'MR-J80': {
     meaning: 'A record without event time reached an interval join.',
     who: 'user',

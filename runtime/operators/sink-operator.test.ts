@@ -214,6 +214,13 @@ describe('the sink operator', () => {
     await expect(harness.snapshot(id(2))).rejects.toMatchObject({ code: 'MR-J61' })
   })
 
+  it('refuses transactions of a sink that has no committer, for good', async () => {
+    const harness = await openHarness({ operator: new SinkOperator(new External().plain(), settings) })
+    harness.process('a')
+    await expect(harness.snapshot(id(1))).rejects.toMatchObject({ code: 'MR-J74', retry: false })
+    expect(String(harness.failures)).toMatch(/MR-J74.*operator 'tested'/)
+  })
+
   it('gives the writer’s own failures to the task under the operator’s name', async () => {
     const { harness, external } = await open()
     external.context?.fail(new Error('socket closed'))

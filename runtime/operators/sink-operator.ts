@@ -130,10 +130,8 @@ export class SinkOperator implements StreamOperator {
       const transactions = await prepared
       // A failed earlier pre-commit fails this one: the checkpoint would stand for records that no transaction holds (B22).
       await earlier
-      invariant(
-        transactions.length === 0 || this.#committer !== undefined,
-        `sink '${this.#sink.name}' prepares transactions but has no committer`,
-      )
+      if (transactions.length > 0 && this.#committer === undefined)
+        throw operatorError('MR-J74', `At ${describe(this.#context)}.`)
       for (const { transaction, payload } of transactions) this.#unconfirmed.push({ checkpoint, transaction, payload })
     } catch (error) {
       const failure = this.#writeError(error)
