@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import * as fc from 'fast-check'
+import { checkSavepoints } from './decide-world-savepoints.ts'
 import { OperatorKilled, World, restorePointOf } from './decide-world.ts'
 import type { Spec } from './decide-world.ts'
 
@@ -156,6 +157,7 @@ function begun({ spec, before, name }: Story): World {
 
 /** What every state of the world must show, whoever died. */
 function check(world: World): void {
+  checkSavepoints(world)
   for (const deed of world.deeds) {
     if (deed.deed === 'touched foreign') throw new Error(`foreign: ${deed.what}`)
     if (deed.deed !== 'began' || deed.headBefore === undefined) continue

@@ -49,6 +49,8 @@ export type Deed =
   | { readonly deed: 'savepoint'; readonly request: string; readonly stops: boolean }
   | { readonly deed: 'record'; readonly why: string }
   | { readonly deed: 'event'; readonly reason: string; readonly message: string }
+  /** A Savepoint object was deleted, and its files go with it where its disposal says so. */
+  | { readonly deed: 'deleted savepoint'; readonly savepoint: SavepointFact; readonly restorePoint: string | undefined }
   | { readonly deed: 'touched foreign'; readonly what: string }
 
 const coordinatorKey = 'Deployment/coordinator'
@@ -79,6 +81,8 @@ export class Cluster {
   pods: Pod[] = []
   head: Head | undefined
   savepoints: SavepointFact[] = []
+  /** Paths of all that coordinators have written. */
+  readonly savepointsWritten = new Set<string>()
   lostWorkers: Observed['lostWorkers'] = []
   /** By uid: the API server does not let them be taken away by force. */
   readonly refusedPods = new Map<string, string>()
@@ -495,6 +499,7 @@ export class Cluster {
       start: head.start,
       path: `s3://bucket/${kind === 'checkpoint' ? 'chk' : 'savepoint'}-${id}`,
     }
+    if (kind === 'savepoint') this.savepointsWritten.add(manifest.path)
     if (kind === 'checkpoint') {
       this.completedAtMs = this.nowMs
       head.completed.push(manifest)

@@ -7,6 +7,7 @@ import { START_IN_RENDERING } from './contract.ts'
 import { decide } from './decide.ts'
 import { Cluster, childKeys, uid, workerKey } from './decide-world-cluster.ts'
 import type { Spec } from './decide-world-cluster.ts'
+import { restorePointOf } from './decide-world-head.ts'
 import { codeHash } from './revision.ts'
 import { timeText } from './status-time.ts'
 import { validate } from './validate.ts'
@@ -317,7 +318,11 @@ export class World extends Cluster {
     if (this.children.get(key)?.ownedByJob === false) this.deeds.push({ deed: 'touched foreign', what: key })
     if (of.kind === 'StreamJob') return this.delete()
     if (of.kind === 'Savepoint') {
-      this.savepoints = this.savepoints.filter(({ uid: other }) => other !== of.uid)
+      const savepoint = this.savepoints.find(({ uid: other }) => other === of.uid)
+      if (savepoint === undefined) return
+      const restorePoint = this.head && restorePointOf(this.head).path
+      this.deeds.push({ deed: 'deleted savepoint', savepoint, restorePoint })
+      this.savepoints = this.savepoints.filter((other) => other !== savepoint)
       return
     }
     if (of.kind === 'Pod') {

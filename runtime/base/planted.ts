@@ -23,6 +23,8 @@ export const plantedFaults = [
   'bound-readers-ignored', // readers that were taken over restart apart, and nobody gives their splits back (rule 20)
   'stale-coordinator-terminates', // a worker forgets whom it has promised itself to, and an older coordinator ends its slots (rule 25)
   'restore-point-listed', // a restore takes the newest of the retained checkpoints that the store lists, or begins from nothing, whatever HEAD names (rules 2, 7)
+  'savepoint-swept', // a clean-up takes savepoints of earlier incarnations for leftovers, since HEAD does not retain them (rule 7)
+  'savepoint-unwritten', // a savepoint completes without waiting for its manifest to be written (rules 3, 21)
   'begun-before-all-restored', // a subtask reads, and its timers fire, before all others have restored
 ] as const
 

@@ -14,7 +14,13 @@ import { discardFiles } from '../storage/garbage.ts'
 import { discarded, requiredRestorePoint, restorePointOf } from '../storage/head.ts'
 import type { Head, ManifestRef } from '../storage/head-contract.ts'
 import type { HeadKeeper } from '../storage/head-keeper.ts'
-import { CHECKPOINTS_PREFIX, checkpointOfKey, isAbsoluteKey } from '../storage/paths.ts'
+import {
+  CHECKPOINTS_PREFIX,
+  SAVEPOINTS_PREFIX,
+  checkpointOfKey,
+  isAbsoluteKey,
+  savepointOfKey,
+} from '../storage/paths.ts'
 import type { CompletedSnapshot } from './coordinator-contract.ts'
 import type { Commits } from './commits.ts'
 import { coordinatorError } from './errors.ts'
@@ -180,7 +186,17 @@ export class Cleanup {
       const id = checkpointOfKey(key)
       if (id !== undefined && id < firstId && !named.has(id)) this.orphans.aborted(id, 'checkpoint')
     }
+    if (this.#options.environment.planted.has('savepoint-swept')) await this.#lookBackAtSavepoints()
     this.#lookedBack = true
+  }
+
+  /** The planted fault: HEAD names none of them once they have completed. */
+  async #lookBackAtSavepoints(): Promise<void> {
+    const { store, firstId } = this.#options
+    for (const key of await store.list(SAVEPOINTS_PREFIX)) {
+      const id = savepointOfKey(key)
+      if (id !== undefined && id < firstId) this.orphans.aborted(id, 'savepoint')
+    }
   }
 
   /** Rule 7: data first, the manifest last, then a later swap removes the entry. */

@@ -10,29 +10,31 @@ const seedsToCatch = 200
 
 /** Which have caught it last, of these or of more: tried first, since most runs end there. Any other may do it as well. */
 const tellingSeeds: Readonly<Record<PlantedFault, readonly number[]>> = {
-  'no-fence': [29],
-  'alignment-skipped': [10],
-  'commit-before-swap': [5],
-  'frame-not-resent': [2],
+  'no-fence': [1],
+  'alignment-skipped': [5],
+  'commit-before-swap': [8],
+  'frame-not-resent': [6],
   'ids-reused': [1],
   'finished-producer-counted-early': [59],
   'idle-by-backpressure': [224],
   'neighbour-key-group': [1],
   'async-element-lost': [3],
-  'savepoint-subsumes': [32],
+  'savepoint-subsumes': [37],
   'timer-lost-between-two': [37],
   'watermark-restored-too-high': [13],
   'stop-barrier-leaks': [26],
   'item-dealt-twice': [30],
-  'reconcile-skipped': [29],
+  'reconcile-skipped': [27],
   'given-up-adopted': [78],
   'final-state-forgotten': [65],
-  'complete-repeated-too-high': [52],
+  'complete-repeated-too-high': [10],
   'rescale-keeps-old-size': [18],
   'bound-readers-ignored': [102],
   'stale-coordinator-terminates': [19],
   'restore-point-listed': [43],
   'begun-before-all-restored': [11],
+  'savepoint-swept': [21],
+  'savepoint-unwritten': [22],
 }
 
 describe('the simulation catches, within 200 seeds,', () => {

@@ -55,7 +55,7 @@ export class AimedFaults {
   #killAfterSavepoint(savepoints: number): void {
     this.#world.after(10, 'looking for a savepoint', () => {
       if (this.#calm) return
-      if (this.#cluster.savepoints.size < savepoints) this.#killAfterSavepoint(savepoints)
+      if (this.#cluster.savepoints.count < savepoints) this.#killAfterSavepoint(savepoints)
       else
         this.#at(this.#random.between(0, 150), 'kill after a savepoint', () => this.#kill('killed after a savepoint'))
     })

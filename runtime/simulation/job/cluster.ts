@@ -3,7 +3,7 @@
 
 import { MillraceError } from '../../base/errors.ts'
 import { formatAttempt, jobId, requestId, start, taskKey } from '../../base/ids.ts'
-import type { SlotId } from '../../base/ids.ts'
+import type { RequestId, SlotId } from '../../base/ids.ts'
 import { SnapshotDownloader } from '../../checkpoint/snapshot-reader.ts'
 import { SnapshotUploader } from '../../checkpoint/snapshot-writer.ts'
 import { MemoryLedger } from '../../connectors/memory-ledger.ts'
@@ -12,7 +12,7 @@ import type { ControlLink, FromSlot, SlotProvider, SurvivingSlot, ToSlot } from 
 import { createLink } from '../../control/link.ts'
 import { SimConnections } from '../connections.ts'
 import { JobCoordinator } from '../../coordinator/job-coordinator.ts'
-import type { JobOutcome } from '../../coordinator/coordinator-contract.ts'
+import type { JobOutcome, SavepointAnswer } from '../../coordinator/coordinator-contract.ts'
 import { placeTasks } from '../../coordinator/placement.ts'
 import { afterBackOff } from '../../distributed/after-back-off.ts'
 import type { RemoteSlots } from '../../coordinator/remote-slots.ts'
@@ -33,6 +33,7 @@ import type { World } from '../world.ts'
 import { Gate } from './gate.ts'
 import { graphOf } from './graph.ts'
 import { HeadHistory } from './head-history.ts'
+import { ReportedSavepoints } from './reported-savepoints.ts'
 import type { SavepointCut } from './savepoint-cut.ts'
 import type { JobShape } from './shape.ts'
 import { isSlowSlot, numberOf, slowed } from './slow-slot.ts'
@@ -92,8 +93,9 @@ export class JobCluster {
   readonly shape: JobShape
   readonly origin: Origin | undefined
   readonly witness = new Witness()
-  readonly history = new HeadHistory(new MemoryHeadStore())
   readonly objects = new MemoryObjectStore()
+  readonly savepoints = new ReportedSavepoints(this.objects)
+  readonly history = new HeadHistory(new MemoryHeadStore(), this.savepoints)
   readonly ledgers: readonly MemoryLedger[]
   readonly network: SimNetwork
   readonly services: readonly (SimStore | SimLedger)[]
@@ -103,8 +105,6 @@ export class JobCluster {
   readonly #beginWatch = new BeginWatch((what) => void this.failures.push(what))
   /** How the job ended, by the last coordinator that said so. */
   outcome: JobOutcome | undefined
-  /** Completed savepoints, those to stop with among them. */
-  readonly savepoints = new Map<number, ManifestRef>()
   readonly #name: string
   restarts = 0
   partialRestarts = 0
@@ -275,14 +275,21 @@ export class JobCluster {
       void coordinator.stop({ drain, request }).then((answer) => {
         // The same request would be answered so for ever.
         if (process.alive && answer.outcome === 'failed') this.#stops++
+        this.#told(process, request, answer)
       })
     })
   }
 
-  /** A savepoint; what it was answered is found in `savepoints`. */
+  /** A savepoint; what it was answered is judged with `savepoints`. */
   savepoint(number: number): void {
     const request = requestId(`savepoint ${number}`)
-    this.#ask('savepoint', (coordinator) => void coordinator.savepoint(request))
+    this.#ask('savepoint', (coordinator, process) => {
+      void coordinator.savepoint(request).then((answer) => this.#told(process, request, answer))
+    })
+  }
+
+  #told({ name }: SimProcess, request: RequestId, answer: SavepointAnswer): void {
+    if (answer.outcome === 'completed') this.savepoints.answered(request, answer.manifest, name)
   }
 
   #ask(what: string, ask: (coordinator: JobCoordinator, process: SimProcess) => void): void {
@@ -408,9 +415,6 @@ export class JobCluster {
       ...this.#restore(started),
       observer: {
         running: () => this.#beginWatch.allRun(this.#slots),
-        checkpointCompleted: ({ manifest }) => {
-          if (manifest.kind === 'savepoint') this.savepoints.set(manifest.id, manifest)
-        },
         adopted: ({ restarting }) => {
           if (restarting === 0) this.adoptions++
           else this.partialAdoptions++

@@ -3,6 +3,7 @@
 import { drainedStopOf } from '../../storage/head.ts'
 import { decodeHead } from '../../storage/head-format.ts'
 import type { Head, ManifestRef } from '../../storage/head-contract.ts'
+import type { ReportedSavepoints } from './reported-savepoints.ts'
 import type { HeadStore, HeadVersion, SwapAnswer, VersionedHead } from '../../storage/contract.ts'
 
 export class HeadHistory implements HeadStore {
@@ -15,12 +16,14 @@ export class HeadHistory implements HeadStore {
   /** HEAD has changed; who did it does not know yet. */
   onSwap: (() => void) | undefined
   readonly #truth: HeadStore
+  readonly #savepoints: ReportedSavepoints
   readonly #writers = new Set<string>()
   readonly #triggered = new Map<number, number>()
 
   /** `truth` answers within microtasks. */
-  constructor(truth: HeadStore) {
+  constructor(truth: HeadStore, savepoints: ReportedSavepoints) {
     this.#truth = truth
+    this.#savepoints = savepoints
   }
 
   get incarnations(): number {
@@ -48,6 +51,7 @@ export class HeadHistory implements HeadStore {
   #record(head: Head): void {
     const before = this.newest
     this.newest = head
+    this.#savepoints.inHead(head)
     this.swaps++
     this.onSwap?.()
     if (this.#writers.has(head.writer)) this.#fail(`two HEADs have the writer ${head.writer}`)

@@ -2,7 +2,7 @@
 // committed the results of exactly these.
 
 import { SnapshotDownloader } from '../../checkpoint/snapshot-reader.ts'
-import { decodeManifest, objectsOf } from '../../checkpoint/manifest.ts'
+import { decodeManifest } from '../../checkpoint/manifest.ts'
 import type { Manifest } from '../../checkpoint/manifest.ts'
 import type { Environment } from '../../base/environment.ts'
 import type { NumberedSplit } from '../../connectors/numbered-source.ts'
@@ -15,21 +15,6 @@ import { SPLITS_STATE } from '../../connectors/contract.ts'
 export interface SavepointCut {
   /** Of the source's uid and the split's index in it. */
   readOf(uid: string, split: number): number
-}
-
-/** Rejects unless the savepoint is there as a whole, and in its own folder. */
-export async function readSavepoint(
-  store: ObjectStore,
-  environment: Environment,
-  { path }: ManifestRef,
-): Promise<SavepointCut> {
-  const manifest = await readManifest(store, path)
-  const folder = path.slice(0, path.lastIndexOf('/') + 1)
-  for (const object of objectsOf(manifest)) {
-    if (!object.startsWith(folder)) throw new Error(`${path} names ${object}, outside of its folder`)
-    if ((await store.read(object)) === undefined) throw new Error(`${path} names ${object}, which is not there`)
-  }
-  return cutOf(manifest, store, environment)
 }
 
 /** Of a savepoint or a checkpoint. */

@@ -11,7 +11,7 @@ import type { World } from '../world.ts'
 import { JobCluster } from './cluster.ts'
 import type { Origin } from './cluster.ts'
 import { entriesInFiles, judgeCancelled, judgeStore, longestPrefix, mayRepeat, wentBack } from './judge.ts'
-import { readCut, readSavepoint } from './savepoint-cut.ts'
+import { readCut } from './savepoint-cut.ts'
 import type { SavepointCut } from './savepoint-cut.ts'
 import { recordsOf, sourceOf } from './shape.ts'
 import type { JobShape } from './shape.ts'
@@ -117,7 +117,7 @@ export class SimulatedJob {
     const failures: string[] = []
     const head = history.newest
     if (head !== undefined) failures.push(...(await judgeStore(head, objects)))
-    for (const savepoint of savepoints.values()) failures.push(...(await judgeSavepoint(savepoint, cluster)))
+    failures.push(...(await savepoints.judge()))
     if (head?.end.kind === 'cancelled' && shape.onCancellation === 'delete' && this.#finishing)
       failures.push(
         ...(await judgeCancelled(head, history.completed.values(), { store: objects, staleLists: cluster.staleLists })),
@@ -213,14 +213,5 @@ export class SimulatedJob {
     return cluster.ledgers.every(({ entries }) =>
       flows[shape.flow].isComplete({ ...this.#facts(0, undefined, entries), readOf }, entries),
     )
-  }
-}
-
-async function judgeSavepoint(savepoint: ManifestRef, { objects }: JobCluster): Promise<string[]> {
-  try {
-    await readSavepoint(objects, manualEnvironment(), savepoint)
-    return []
-  } catch (error) {
-    return [`Savepoint ${savepoint.id} is not whole: ${String(error)}.`]
   }
 }

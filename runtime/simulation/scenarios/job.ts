@@ -5,7 +5,7 @@ import { AimedFaults } from '../job/aimed-faults.ts'
 import { LostCoordinators } from '../job/lost-coordinators.ts'
 import { Outage } from '../job/outage.ts'
 import type { SavepointCut } from '../job/savepoint-cut.ts'
-import { readSavepoint } from '../job/savepoint-cut.ts'
+import { readCut } from '../job/savepoint-cut.ts'
 import { drawShape } from '../job/draw-shape.ts'
 import type { FlowName } from '../job/shape.ts'
 import { SimulatedJob } from '../job/simulated-job.ts'
@@ -140,7 +140,7 @@ export const scenario: ScenarioModule['scenario'] = async (world: World): Promis
       returns: sum((each) => each.cluster.returns),
       waysGiven: sum((each) => each.cluster.waysGiven),
       rescalesInPlace: sum((each) => each.cluster.rescales),
-      savepoints: sum((each) => each.cluster.savepoints.size),
+      savepoints: sum((each) => each.cluster.savepoints.count),
       results: sum((each) => each.cluster.ledgers.reduce((total, ledger) => total + ledger.entries.length, 0)),
       copies: jobs.length - 1,
       ...(trial !== undefined && { [`trial ${trial}`]: 1 }),
@@ -160,6 +160,6 @@ function copyWhenSaved(
     if (job.cluster.ended) return
     const savepoint = job.firstSavepoint
     if (savepoint === undefined) copyWhenSaved(world, job, copy)
-    else void readSavepoint(job.cluster.objects, manualEnvironment(), savepoint).then((cut) => copy(savepoint, cut))
+    else void readCut(job.cluster.objects, manualEnvironment(), savepoint).then((cut) => copy(savepoint, cut))
   })
 }
