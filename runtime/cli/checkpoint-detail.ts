@@ -1,8 +1,9 @@
 // `millrace checkpoints --id`: one checkpoint or savepoint, with what each subtask took.
 
 import type { CheckpointId } from '../base/ids.ts'
-import { headKeeperOf, snapshotFolderIn } from '../local/local-jobs.ts'
 import { rememberedCheckpoint } from '../rest/checkpoint-views.ts'
+import type { StoredFigures } from '../rest/checkpoint-views.ts'
+import { snapshotsRemembered } from '../rest/job-history.ts'
 import { checkpoint as checkpointResource } from '../rest/resources.ts'
 import type { CheckpointResource } from '../rest/resources.ts'
 import type { ControlTarget, LocalTarget } from './control-words.ts'
@@ -11,37 +12,44 @@ import { contactJob } from './job-client.ts'
 import { localWorld, namedJob } from './named-job.ts'
 import type { ControlEdge } from './named-job.ts'
 import { formatDuration, grouped } from './progress.ts'
-import { remoteJob } from './remote-job.ts'
-import { localHistory } from './stored-history.ts'
+import { reach } from './remote-job.ts'
+import { localRecord, noHistory, remoteRecord } from './stored-history.ts'
 import { table } from './table.ts'
 import { timeText } from './time-text.ts'
 
-/** Throws MR-L33 for one that is not retained, and not among the last ones; else what the way to the job throws. */
+/** Throws MR-L33 for one that HEAD does not name, and that is not among the last ones; else what the way to the job throws. */
 export async function oneCheckpoint(
   id: CheckpointId,
   target: ControlTarget,
   edge: ControlEdge,
 ): Promise<CheckpointResource> {
   if (target.kind === 'local') return ofLocal(id, target, edge)
-  const { client } = await remoteJob(target, edge)
-  return client.get(`/v1/checkpoints/${id}`, checkpointResource)
+  const reached = await reach(target, edge)
+  if (reached.kind === 'over') return stored(id, await remoteRecord(reached.config, edge.terminal))
+  return reached.client.get(`/v1/checkpoints/${id}`, checkpointResource)
 }
 
 async function ofLocal(id: CheckpointId, target: LocalTarget, edge: ControlEdge): Promise<CheckpointResource> {
   const world = await localWorld(edge, target.folder)
-  const stored = await namedJob(target.job, edge, world)
-  const contact = await contactJob(stored)
+  const job = await namedJob(target.job, edge, world)
+  const contact = await contactJob(job)
   if (contact.kind === 'running') {
     const asked = await contact.client.get(`/v1/checkpoints/${id}`, checkpointResource)
     // Else it ended between two questions.
     if (asked !== undefined) return asked
   }
-  const head = await (await headKeeperOf(stored, world)).readBegun()
-  const remembered = await localHistory(stored, world, edge.terminal)
-  const found = rememberedCheckpoint(id, { head, remembered, locate: snapshotFolderIn(stored.storeFolder) })
-  if (found === undefined)
-    throw commandError('MR-L33', `Checkpoint ${id} is not retained, and not among the last ones.`)
-  return found
+  return stored(id, await localRecord(job, world, edge.terminal))
+}
+
+/** Of a job that nobody runs. */
+function stored(id: CheckpointId, record: StoredFigures): CheckpointResource {
+  const found = rememberedCheckpoint(id, record)
+  if (found !== undefined) return found
+  const why =
+    record.remembered === undefined
+      ? `HEAD does not name it. ${noHistory}`
+      : `HEAD does not name it, and it is not among the last ${snapshotsRemembered} that completed or failed: no more are remembered.`
+  throw commandError('MR-L33', `Checkpoint ${id} of ${record.head.job}: ${why}`)
 }
 
 export function detailText(found: CheckpointResource): string {

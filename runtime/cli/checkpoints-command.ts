@@ -1,11 +1,10 @@
 // `millrace checkpoints`: those that a job retains and, while it runs, how the last ones went; takes one if asked to.
 
-import { z } from 'zod'
 import { checkpointId } from '../base/ids.ts'
 import type { CheckpointId } from '../base/ids.ts'
-import { headKeeperOf, snapshotFolderIn } from '../local/local-jobs.ts'
-import type { LocalWorld, StoredJob } from '../local/local-jobs.ts'
-import { manifestView } from '../rest/job-views.ts'
+import { storedCheckpoints } from '../rest/checkpoint-views.ts'
+import type { StoredFigures } from '../rest/checkpoint-views.ts'
+import { endView } from '../rest/job-views.ts'
 import { nothing } from '../rest/request-resources.ts'
 import { checkpoints as checkpointsResource } from '../rest/resources.ts'
 import type { CheckpointsResource } from '../rest/resources.ts'
@@ -14,14 +13,16 @@ import { detailText, oneCheckpoint } from './checkpoint-detail.ts'
 import { controlHelp, controlWords, targetOptions, timeoutHelp, timeoutMsOf, timeoutOption } from './control-words.ts'
 import type { ControlWords, LocalTarget, RemoteTarget } from './control-words.ts'
 import { commandError } from './errors.ts'
+import { endWords } from './job-end.ts'
 import { contactJob } from './job-client.ts'
 import type { JobClient } from './job-client.ts'
 import { localWorld, namedJob } from './named-job.ts'
 import type { ControlEdge } from './named-job.ts'
 import { nextLook } from './next-look.ts'
 import { formatDuration, grouped } from './progress.ts'
-import { remoteJob } from './remote-job.ts'
+import { jobOver, reach } from './remote-job.ts'
 import { newRequest } from './request-word.ts'
+import { localRecord, noHistory, remoteRecord } from './stored-history.ts'
 import { table } from './table.ts'
 import { timeText } from './time-text.ts'
 import { readWords, wholeNumber } from './words.ts'
@@ -37,6 +38,8 @@ export interface CheckpointsCommand extends ControlWords {
 }
 
 const help = `millrace checkpoints <job> [options]   the checkpoints of a job
+
+Those that it retains and how the last 20 went, running or not; of one that has ended as it was written down last, every ten seconds and at its end.
 
   --id N             that one alone, with what each subtask took
   --trigger          take one now, and wait for it; the job must run
@@ -81,14 +84,19 @@ export async function showCheckpoints(command: CheckpointsCommand, edge: Control
     edge.terminal.print(command.json ? JSON.stringify(found, undefined, 2) : detailText(found))
     return
   }
-  const { id, shown } =
-    target.kind === 'local' ? await ofLocal(command, target, edge) : await ofRemote(command, target, edge)
-  edge.terminal.print(command.json ? JSON.stringify(shown, undefined, 2) : text(id, shown))
+  const {
+    id,
+    shown,
+    notes = [],
+  } = target.kind === 'local' ? await ofLocal(command, target, edge) : await ofRemote(command, target, edge)
+  edge.terminal.print(command.json ? JSON.stringify(shown, undefined, 2) : [...notes, text(id, shown)].join('\n'))
 }
 
 interface Shown {
   readonly id: string
   readonly shown: CheckpointsResource
+  /** Of one that nobody runs. */
+  readonly notes?: readonly string[]
 }
 
 async function ofLocal(command: CheckpointsCommand, target: LocalTarget, edge: ControlEdge): Promise<Shown> {
@@ -101,11 +109,17 @@ async function ofLocal(command: CheckpointsCommand, target: LocalTarget, edge: C
   }
   const asked =
     contact.kind === 'running' ? await contact.client.get('/v1/checkpoints', checkpointsResource) : undefined
-  return { id: stored.id, shown: asked ?? (await fromHead(stored, world)) }
+  if (asked !== undefined) return { id: stored.id, shown: asked }
+  return shownOf(await localRecord(stored, world, edge.terminal))
 }
 
 async function ofRemote(command: CheckpointsCommand, target: RemoteTarget, edge: ControlEdge): Promise<Shown> {
-  const { client, job } = await remoteJob(target, edge)
+  const reached = await reach(target, edge)
+  if (reached.kind === 'over') {
+    if (command.trigger) throw jobOver(reached)
+    return shownOf(await remoteRecord(reached.config, edge.terminal))
+  }
+  const { client, job } = reached
   if (command.trigger) await trigger(client, { start: job.start, request: newRequest() }, command.timeoutMs)
   return { id: job.id, shown: await client.get('/v1/checkpoints', checkpointsResource) }
 }
@@ -142,10 +156,12 @@ function newestId({ pending, retained, completed, failed }: CheckpointsResource)
   return Math.max(0, pending?.id ?? 0, ...[...retained, ...completed, ...failed].map(({ id }) => id))
 }
 
-async function fromHead(stored: StoredJob, world: LocalWorld): Promise<z.output<typeof checkpointsResource>> {
-  const head = await (await headKeeperOf(stored, world)).readBegun()
-  const retained = head.retained.map((manifest) => manifestView(manifest, snapshotFolderIn(stored.storeFolder)))
-  return { counters: null, intervalMs: null, pending: null, retained, completed: [], failed: [] }
+function shownOf(record: StoredFigures): Shown {
+  const { job: id, end, start } = record.head
+  const words =
+    end.kind === 'none' ? 'is interrupted: its run command goes on with it' : endWords(endView(end, record.locate))
+  const notes = [`${id} ${words} (start ${start}).`, ...(record.remembered === undefined ? [noHistory] : [])]
+  return { id, shown: storedCheckpoints(record), notes }
 }
 
 function text(id: string, { counters, pending, retained, completed, failed }: CheckpointsResource): string {

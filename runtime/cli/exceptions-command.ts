@@ -1,7 +1,6 @@
 // `millrace exceptions`: what a job failed by, what restarted for it, and how long that took; of one that runs, and of one that has ended.
 
-import { resolve } from 'node:path'
-import { headKeeperOf } from '../local/local-jobs.ts'
+import type { StoredFigures } from '../rest/checkpoint-views.ts'
 import { exceptions as exceptionsResource, restarts as restartsResource } from '../rest/operating-resources.ts'
 import type { ExceptionResource, RestartResource } from '../rest/operating-resources.ts'
 import { controlHelp, controlWords, targetOptions } from './control-words.ts'
@@ -10,8 +9,8 @@ import { contactJob } from './job-client.ts'
 import { localWorld, namedJob } from './named-job.ts'
 import type { ControlEdge } from './named-job.ts'
 import { formatDuration } from './progress.ts'
-import { jobOver, reach } from './remote-job.ts'
-import { localHistory, remoteHistory } from './stored-history.ts'
+import { reach } from './remote-job.ts'
+import { localRecord, noHistory, remoteRecord } from './stored-history.ts'
 import { timeText } from './time-text.ts'
 import { readWords } from './words.ts'
 import type { CommandSyntax } from './words.ts'
@@ -80,18 +79,13 @@ async function ofLocal(target: LocalTarget, edge: ControlEdge): Promise<Found> {
     // Else it ended between two questions.
     if (asked !== undefined && restarts !== undefined) return { id: stored.id, shown: { ...asked, restarts } }
   }
-  const { restarts: count } = await (await headKeeperOf(stored, world)).readBegun()
-  return { id: stored.id, shown: shownOf(await localHistory(stored, world, edge.terminal), count) }
+  return { id: stored.id, shown: shownOf(await localRecord(stored, world, edge.terminal)) }
 }
 
-/** Throws MR-L38 for one that is over and was named by its address alone: nothing is known of its store. */
 async function ofRemote(target: RemoteTarget, edge: ControlEdge): Promise<Found> {
   const reached = await reach(target, edge)
-  if (reached.kind === 'over') {
-    if (target.kind !== 'config') throw jobOver(reached)
-    const history = await remoteHistory(resolve(edge.folder, target.file), edge.terminal)
-    return { id: reached.head.id, shown: shownOf(history, reached.head.restarts) }
-  }
+  if (reached.kind === 'over')
+    return { id: reached.head.id, shown: shownOf(await remoteRecord(reached.config, edge.terminal)) }
   const { client, job } = reached
   const [{ exceptions }, restarts] = await Promise.all([
     client.get('/v1/exceptions', exceptionsResource),
@@ -100,16 +94,14 @@ async function ofRemote(target: RemoteTarget, edge: ControlEdge): Promise<Found>
   return { id: job.id, shown: { exceptions, restarts } }
 }
 
-function shownOf(
-  history: { readonly exceptions: Shown['exceptions']; readonly restarts: readonly RestartResource[] } | undefined,
-  count: number,
-): Shown {
-  return { exceptions: history?.exceptions ?? null, restarts: { count, restarts: history?.restarts ?? null } }
+function shownOf({ head, remembered }: StoredFigures): Shown {
+  const restarts = { count: head.restarts, restarts: remembered?.restarts ?? null }
+  return { exceptions: remembered?.exceptions ?? null, restarts }
 }
 
 function text(id: string, { exceptions, restarts }: Shown): string {
   const head = `${id} has restarted ${restarts.count === 1 ? 'once' : `${restarts.count} times`} in this start`
-  if (exceptions === null) return `${head}. No history of it is stored: a process that ends within seconds leaves none.`
+  if (exceptions === null) return `${head}. ${noHistory}`
   if (exceptions.length === 0) return `${head}; no failure is remembered.`
   const each = exceptions.flatMap((exception) => ['', ...lines(exception, restarts.restarts)])
   return [`${head}; its last failures:`, ...each].join('\n')

@@ -17,7 +17,6 @@ import type { Rest, RestOptions } from '../rest/server.ts'
 import { TestJob, checkpointRef, savepointRef, testGraph } from '../rest/test-job.ts'
 import { cancel, completeSavepoint, countRestart, fail, finish, rescale, stop } from '../storage/head.ts'
 import type { Head } from '../storage/head-contract.ts'
-import { HeadKeeper } from '../storage/head-keeper.ts'
 import { openStores } from '../storage/open-stores.ts'
 import { historyKey } from '../storage/paths.ts'
 import { testAuthority } from '../../tests/support/certificates.ts'
@@ -32,6 +31,7 @@ import { takeSavepoint } from './savepoint-command.ts'
 import { showStatus } from './status-command.ts'
 import { stopJob } from './stop-command.ts'
 import { Terminal } from './terminal.ts'
+import { endedJob, vacantPort } from './test-ended-job.ts'
 
 const owner = 'the-token-of-the-owner'
 const reader = 'the-token-of-the-reader'
@@ -352,14 +352,6 @@ describe('a job behind an address', () => {
 })
 
 /** A port at which nobody listens for now. */
-async function vacant(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { readonly port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
-
 async function turn(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve))
 }
@@ -376,7 +368,7 @@ describe('a job whose coordinator is away', () => {
     ['rescale', ['--parallelism', '3']],
     ['cancel', []],
   ] as const)('is asked again until it is back: %s %j', async (name, words) => {
-    const port = await vacant()
+    const port = await vacantPort()
     const job = new ObedientJob()
     const asked = give(name, ...words, ...asOwner(`http://127.0.0.1:${port}`))
     while (!said.includes('Asking again for up to 30.0 s.')) await turn()
@@ -470,24 +462,7 @@ describe('a job that has ended, and its coordinator with it', () => {
   const manifest = savepointRef(5)
   const request = requestId('r')
 
-  /** Named by its process config; HEAD is what `change` makes of a job that has just begun. */
-  async function ended(change: (head: Head) => Head, start = 1): Promise<readonly string[]> {
-    const file = (name: string) => join(folder, name)
-    const config = {
-      version: 1,
-      job: { id: 'orders', name: 'orders', start, file: file('job.ts') },
-      storage: { checkpoints: `file://${folder}/store` },
-      nats: { servers: ['nats://127.0.0.1:4222'] },
-      coordinator: { workersAddress: '127.0.0.1:1', restAddress: `127.0.0.1:${await vacant()}` },
-      tokens: { workerFile: file('worker'), ownerFile: file('owner'), readerFile: file('reader') },
-    }
-    await writeFile(file('process.json'), JSON.stringify(config))
-    const { storage } = config
-    const stores = await openStores({ storage, files: new NodeFiles(), environment, probe: true })
-    await (await HeadKeeper.open(stores.head, environment)).begin(() => change(new TestJob().head))
-    await stores.close()
-    return ['--wait', '150', '--config', 'process.json']
-  }
+  const ended = (change: (head: Head) => Head, start = 1) => endedJob(folder, { change, start })
 
   it('is shown as HEAD has it, without waiting', async () => {
     const words = await ended((head) => stop(head, { request, manifest, commitsPending: false }))
@@ -502,8 +477,8 @@ describe('a job that has ended, and its coordinator with it', () => {
     await give('status', '--json', ...words)
     expect(JSON.parse(printed)).toMatchObject({ job: { state: 'ended', end: { kind: 'stopped' } }, subtasks: null })
     expect(said).toBe('')
-    for (const name of ['savepoint', 'cancel', 'checkpoints'])
-      expect(await give(name, ...words)).toMatch(
+    for (const given of [['savepoint'], ['cancel'], ['checkpoints', '--trigger']])
+      expect(await give(...given, ...words)).toMatch(
         /^MR-L38 .*orders was stopped with .*\(start 1\)\..*admin restore-point/,
       )
   })

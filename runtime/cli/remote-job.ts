@@ -34,6 +34,8 @@ export interface JobOver {
   readonly head: HeadSummary
   /** Where HEAD lies. */
   readonly store: string
+  /** The process config that names it, absolute. */
+  readonly config: string
 }
 
 export type Reached =
@@ -70,7 +72,7 @@ export async function reach(target: RemoteTarget, { folder, terminal }: ControlE
     const isGone = client.isGone
     if (config !== undefined && (isGone || performance.now() >= lookAtMs)) {
       const look = await lookAtHead(config)
-      if (look.kind === 'over') return { ...look, address }
+      if (look.kind === 'over') return { ...look, address, config }
       says = look.says
       lookAtMs = performance.now() + lookEveryMs
     }

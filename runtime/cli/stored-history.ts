@@ -1,38 +1,46 @@
-// What the coordinators of a job remembered, read from its store by a command: nobody runs the job any more.
+// What HEAD and the history that coordinators have left tell of a job, read from its store by a command: nobody runs the job any more.
 
-import { attachLocalStores } from '../storage/local-stores.ts'
+import { headKeeperOf, snapshotFolderIn } from '../local/local-jobs.ts'
 import type { LocalWorld, StoredJob } from '../local/local-jobs.ts'
 import { NodeFiles } from '../local/platform/node-files.ts'
 import { realEnvironment } from '../local/platform/real-environment.ts'
+import type { StoredFigures } from '../rest/checkpoint-views.ts'
 import type { Remembered } from '../rest/job-history.ts'
 import { readHistory } from '../rest/stored-history.ts'
+import { attachLocalStores } from '../storage/local-stores.ts'
 import { commandError } from './errors.ts'
 import type { Terminal } from './terminal.ts'
 
-/** undefined: there is none; a process that ended within seconds of its beginning leaves none. Throws MR-L33. */
-export async function localHistory(
-  { storeFolder }: StoredJob,
-  { files, environment }: LocalWorld,
+/** Of a job of which nothing is remembered. */
+export const noHistory = 'No history of it is stored: a process that ends within seconds leaves none.'
+
+/** Throws MR-L33 while its history is being written. */
+export async function localRecord(
+  stored: StoredJob,
+  world: LocalWorld,
   terminal: Pick<Terminal, 'say'>,
-): Promise<Remembered | undefined> {
+): Promise<StoredFigures> {
+  const { storeFolder } = stored
+  const { files, environment } = world
+  const head = await (await headKeeperOf(stored, world)).readBegun()
   const { objects } = attachLocalStores({ files, folder: storeFolder, environment })
-  return rememberedIn(objects, terminal)
+  return { head, remembered: await rememberedIn(objects, terminal), locate: snapshotFolderIn(storeFolder) }
 }
 
-/** As `localHistory`, where the process config says. */
-export async function remoteHistory(
-  configFile: string,
-  terminal: Pick<Terminal, 'say'>,
-): Promise<Remembered | undefined> {
+/** As `localRecord`, where the process config says. */
+export async function remoteRecord(configFile: string, terminal: Pick<Terminal, 'say'>): Promise<StoredFigures> {
   // Clients of storage, which take as long to load as all else here.
   const { loadProcessConfig } = await import('../distributed/process-config.ts')
   const { openStores } = await import('../storage/open-stores.ts')
+  const { HeadKeeper } = await import('../storage/head-keeper.ts')
   const files = new NodeFiles()
   const { storage } = await loadProcessConfig(configFile, files)
   const environment = realEnvironment({ log: () => undefined })
   const stores = await openStores({ storage, files, environment, probe: false })
   try {
-    return await rememberedIn(stores.objects, terminal)
+    const head = await (await HeadKeeper.open(stores.head, environment)).readBegun()
+    const remembered = await rememberedIn(stores.objects, terminal)
+    return { head, remembered, locate: ({ path }) => stores.locate(path) }
   } finally {
     await stores.close()
   }

@@ -2,7 +2,7 @@
 
 import type { CheckpointId } from '../base/ids.ts'
 import type { JobGraph } from '../job/contract.ts'
-import type { Head } from '../storage/head-contract.ts'
+import type { Head, HeadEnd, ManifestRef } from '../storage/head-contract.ts'
 import type { ControlledJob } from './controlled-job.ts'
 import type { JobHistory, Remembered, SnapshotFigures } from './job-history.ts'
 import { manifestView } from './job-views.ts'
@@ -22,18 +22,34 @@ export interface CheckpointFigures {
 
 export function checkpointsView(figures: CheckpointFigures): CheckpointsResource {
   const { head, job, graph, history, locate } = figures
-  const { completed, failed } = history.remembered
   return {
+    ...storedCheckpoints({ head, remembered: history.remembered, locate }),
     counters: job.checkpoints?.counters ?? null,
     intervalMs: graph.settings.checkpointIntervalMs ?? null,
     pending: pendingView(figures),
-    retained: head.retained.map((manifest) => manifestView(manifest, locate)),
-    completed: completed.map((entry) => completedView(entry, locate)),
-    failed: [...failed],
   }
 }
 
-/** undefined: HEAD does not retain it, and it is not among the last ones. */
+/** What the store tells of a job, whether it runs or not. */
+export interface StoredFigures {
+  readonly head: Head
+  /** undefined: no history is stored. */
+  readonly remembered: Remembered | undefined
+  readonly locate: Locate
+}
+
+export function storedCheckpoints({ head, remembered, locate }: StoredFigures): CheckpointsResource {
+  return {
+    counters: null,
+    intervalMs: null,
+    pending: null,
+    retained: head.retained.map((manifest) => manifestView(manifest, locate)),
+    completed: (remembered?.completed ?? []).map((entry) => completedView(entry, locate)),
+    failed: [...(remembered?.failed ?? [])],
+  }
+}
+
+/** undefined: HEAD does not name it, and it is not among the last ones. */
 export function checkpointView(id: CheckpointId, figures: CheckpointFigures): CheckpointResource | undefined {
   const { head, history, locate } = figures
   const pending = pendingView(figures)
@@ -44,20 +60,38 @@ export function checkpointView(id: CheckpointId, figures: CheckpointFigures): Ch
 /** As `checkpointView`, of a job whether it runs or not. */
 export function rememberedCheckpoint(
   id: CheckpointId,
-  {
-    head,
-    remembered,
-    locate,
-  }: { readonly head: Head; readonly remembered: Remembered | undefined; readonly locate: Locate },
+  { head, remembered, locate }: StoredFigures,
 ): CheckpointResource | undefined {
-  const retained = head.retained.find((manifest) => manifest.id === id)
+  const retained = head.retained.some((manifest) => manifest.id === id)
   const completed = remembered?.completed.findLast(({ manifest }) => manifest.id === id)
-  if (completed !== undefined)
-    return { state: 'completed', retained: retained !== undefined, ...completedView(completed, locate) }
-  if (retained !== undefined)
-    return { state: 'completed', retained: true, ...manifestView(retained, locate), durationMs: null, subtasks: null }
+  if (completed !== undefined) return { state: 'completed', retained, ...completedView(completed, locate) }
+  const named = namedIn(head).find((manifest) => manifest.id === id)
+  if (named !== undefined)
+    return { state: 'completed', retained, ...manifestView(named, locate), durationMs: null, subtasks: null }
   const failed = remembered?.failed.findLast((entry) => entry.id === id)
   return failed && { state: 'failed', ...failed }
+}
+
+/** The job's own: what a start was restored from may be another job's, with its ids. */
+function namedIn({ retained, end, savepointResults }: Head): readonly ManifestRef[] {
+  const results = savepointResults.map(({ manifest }) => manifest)
+  return [...retained, savepointOfEnd(end), ...results].filter((manifest) => manifest !== undefined)
+}
+
+function savepointOfEnd(end: HeadEnd): ManifestRef | undefined {
+  switch (end.kind) {
+    case 'stopped':
+    case 'cancelled':
+      return end.savepoint
+    case 'finished':
+      return end.drained
+    case 'none':
+    case 'suspended':
+    case 'failed':
+      return undefined
+    default:
+      return end satisfies never
+  }
 }
 
 function pendingView({ job, nowMs }: CheckpointFigures): CheckpointsResource['pending'] {
