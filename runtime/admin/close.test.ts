@@ -66,6 +66,58 @@ describe('closing a job', () => {
     })
   })
 
+  describe('that is deleted', () => {
+    const deleted = { ...suspend, deleted: true }
+    /** HEAD retains 5 and drops 4; 6 and 7 never completed, of 7 the manifest was written; 8 is a savepoint that never completed. */
+    async function withLeftovers() {
+      const subject = await subjectOf()
+      for (const id of [4, 5]) await subject.complete({ id })
+      await subject.put('chk-6/data')
+      await subject.write({ id: 7 })
+      await subject.put('savepoint-8/data')
+      return subject
+    }
+    const stays = ['chk-5/_metadata', 'chk-5/data', 'savepoint-8/data']
+
+    it('takes away what no checkpoint holds, and tells the same', async () => {
+      const { world, objects, head } = await withLeftovers()
+      const closed = await closeJob(world, deleted)
+      expect(closed).toMatchObject({ outcome: 'done', head: { end: { kind: 'cancelled' } } })
+      expect((await objects.list('')).toSorted()).toEqual(stays)
+      expect((await head()).discarding).toEqual([])
+    })
+
+    it('leaves them when it is not told to do it, and where another start may follow', async () => {
+      const { world, objects } = await withLeftovers()
+      const before = await objects.list('')
+      await closeJob(world, { ...deleted, apply: false })
+      await closeJob(world, suspend)
+      expect(await objects.list('')).toEqual(before)
+    })
+
+    it('leaves nothing more when it is killed at any change, and done again', async () => {
+      const killed = await killedAtEach(
+        withLeftovers,
+        (world) => closeJob(world, deleted),
+        async ({ objects, head }) => {
+          expect((await objects.list('')).toSorted()).toEqual(stays)
+          expect(await head()).toMatchObject({ end: { kind: 'cancelled' }, discarding: [] })
+        },
+      )
+      expect(killed).toBeGreaterThan(4)
+    })
+
+    it('waits ten seconds for a store that does not answer, and has ended the job all the same', async () => {
+      const { world, environment } = await withLeftovers()
+      const objects = { ...world.stores.objects, list: () => new Promise<never>(() => undefined) }
+      const before = environment.clock.nowMs()
+      const closing = closeJob({ ...world, stores: { ...world.stores, objects } }, deleted)
+      await environment.clock.advanceSettled(10_000)
+      expect(await closing).toMatchObject({ outcome: 'done', head: { end: { kind: 'cancelled' } } })
+      expect(environment.clock.nowMs() - before).toBe(10_000)
+    })
+  })
+
   it('refuses another start than the one that is named', async () => {
     const { world, heads } = await subjectOf()
     const before = await heads.read()

@@ -2,7 +2,8 @@
 
 import type { CheckpointId } from '../base/ids.ts'
 import type { JobGraph } from '../job/contract.ts'
-import type { Head, HeadEnd, ManifestRef } from '../storage/head-contract.ts'
+import { savepointOfEnd } from '../storage/head.ts'
+import type { Head, ManifestRef } from '../storage/head-contract.ts'
 import type { ControlledJob } from './controlled-job.ts'
 import type { JobHistory, Remembered, SnapshotFigures } from './job-history.ts'
 import { manifestView } from './job-views.ts'
@@ -76,22 +77,6 @@ export function rememberedCheckpoint(
 function namedIn({ retained, end, savepointResults }: Head): readonly ManifestRef[] {
   const results = savepointResults.map(({ manifest }) => manifest)
   return [...retained, savepointOfEnd(end), ...results].filter((manifest) => manifest !== undefined)
-}
-
-function savepointOfEnd(end: HeadEnd): ManifestRef | undefined {
-  switch (end.kind) {
-    case 'stopped':
-    case 'cancelled':
-      return end.savepoint
-    case 'finished':
-      return end.drained
-    case 'none':
-    case 'suspended':
-    case 'failed':
-      return undefined
-    default:
-      return end satisfies never
-  }
 }
 
 function pendingView({ job, nowMs }: CheckpointFigures): CheckpointsResource['pending'] {
