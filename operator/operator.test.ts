@@ -311,7 +311,8 @@ describe('the operator in a world in memory', () => {
     const beganMs = clock.nowMs()
     await world.until('it is gone', async () => (await world.job('job')) === undefined)
     expect(clock.nowMs() - beganMs).toBeGreaterThan(15_000)
-    expect(clock.nowMs() - beganMs).toBeLessThan(30_000)
+    // Some 22 s; this clock goes on while the machine does other things.
+    expect(clock.nowMs() - beganMs).toBeLessThan(60_000)
   })
 
   it('names in a condition what the API server refuses, and takes it back once that is made', async () => {
