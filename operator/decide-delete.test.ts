@@ -107,6 +107,19 @@ describe('a job that is deleted', () => {
     }
   })
 
+  it('that had ended while its coordinator answers on is cancelled too, by a pod', () => {
+    for (const spoil of [
+      (world: World) => void (world.jobFails = true),
+      (world: World) => void (world.endOfInput = true),
+    ]) {
+      const world = running()
+      spoil(world)
+      steps(world, () => world.head!.end !== 'none')
+      expect(deleted(world)).toBeLessThanOrEqual(20)
+      expect(world.head!.end).toBe('cancelled')
+    }
+  })
+
   it('while nobody answers is closed by a pod', () => {
     const world = running()
     world.coordinatorIsSilent = true
@@ -284,8 +297,16 @@ describe('deletion.savepoint', () => {
     expect(world.savepoints).toMatchObject([
       { name: expect.stringMatching(/-last$/), path: expect.stringContaining('savepoint-') },
     ])
-    // What is stopped is over; the next start that there will not be needs no other end.
+    // Else it stays the restore point of a start that there will not be, and may not be disposed of (MR-A04).
+    expect(world.head!.end).toBe('cancelled')
+  })
+
+  it('that leaves no time for a pod is not told as incomplete: HEAD is stopped', () => {
+    const world = running({ deletion: { savepoint: true, deadline: '15s' } })
+    expect(deleted(world)).toBeLessThanOrEqual(14)
+    expect(world.savepoints).toHaveLength(1)
     expect(world.head!.end).toBe('stopped')
+    expect(events(world).some((event) => event.startsWith('DeletionIncomplete'))).toBe(false)
   })
 
   it('that no Savepoint can be made for is told with its place at the deadline, also when nobody answers by then', () => {

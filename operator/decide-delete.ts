@@ -2,7 +2,7 @@
 // collector's. With coordinator, object store and API of pods gone it ends at the deadline and says what was left undone: nobody starts this
 // uid again.
 
-import type { Action, Decision, EventAction, Observed, PodFact, StreamJobStatus } from './contract.ts'
+import type { Action, CoordinatorFact, Decision, EventAction, Observed, PodFact, StreamJobStatus } from './contract.ts'
 import { FINALIZER, FOREGROUND_FINALIZER } from './contract.ts'
 import { act, normal, record, wait, warning } from './decide-answers.ts'
 import { stuckPods } from './decide-children.ts'
@@ -105,13 +105,28 @@ function closing(observed: Observed, status: StreamJobStatus, leftMs: number): D
     return act('HEAD is closed', { type: 'request', request: { type, start, request: `${request}-${type}` } })
   }
   if (state === 'ending') return wait('the job ends', 500)
-  // Who cancels a job that runs takes away what the policy says: the coordinator, which then has told of it. Of a job that had ended before, a pod
-  // writes that it is cancelled, and is not done with that. One that never came to run has written nothing.
+  return needsPod(observed, status, { end, leftMs })
+    ? closedByPod(observed, status)
+    : closed(observed, status, restorePoint)
+}
+
+/**
+ * Who cancels a job that runs takes away what the policy says: the coordinator, which then has told of it. Of a job that had ended before, a pod
+ * writes that it is cancelled (rule 5): else the savepoint that it was stopped with stays a restore point, which no Savepoint may dispose of. By
+ * the policy it is not done with that. One that never came to run has written nothing.
+ */
+function needsPod(
+  observed: Observed,
+  status: StreamJobStatus,
+  { end, leftMs }: { readonly end: CoordinatorFact['end']; readonly leftMs: number },
+): boolean {
+  const { mode, request } = status.transition!
+  if (mode !== 'delete' || observed.namespaceTerminating) return false
   const pod = shortPod(observed, 'admin-close', request)
   const isOfPod = pod !== undefined && pod.phase !== 'Pending'
-  const needsPolicy = (end !== 'cancelled' || isOfPod) && discards(observed, status) && !observed.namespaceTerminating
-  if (needsPolicy) return closedByPod(observed, status)
-  return closed(observed, status, restorePoint)
+  if (discards(observed, status)) return end !== 'cancelled' || isOfPod
+  // Without the policy it is worth no deletion that is told as incomplete.
+  return end !== 'cancelled' && (isOfPod || leftMs > closingMs)
 }
 /** What a pod needs to close HEAD, from its making to its end. */
 const closingMs = 20_000
@@ -272,7 +287,9 @@ function undone(observed: Observed, status: StreamJobStatus): string {
     return 'no coordinator of it was ever seen to begin, and whether it has a HEAD could not be read; nobody starts this job again, and transactions, if there are any, are left untouched'
   const end = coordinator.known ? coordinator.value.end : undefined
   if (end !== undefined && end !== 'none')
-    return `HEAD has ended (${end}), and checkpoints that onCancellation gives up may still be there`
+    return discards(observed, status)
+      ? `HEAD has ended (${end}), and checkpoints that onCancellation gives up may still be there`
+      : `HEAD has ended (${end}), and was not written as cancelled in time`
   const why =
     end === 'none'
       ? ' in time, though its coordinator answers'

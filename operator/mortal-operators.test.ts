@@ -136,7 +136,7 @@ it('a job comes through each of its transitions when each operator dies behind i
   await through('deletion', async () => (await world.job('job')) === undefined)
 
   expect(world.coordinators.starts.map(({ start }) => start)).toEqual([1, 2, 3, 4, 5, 6, 7, 8])
-  expect(world.coordinators.heads.get(uid)!.end).toBe('stopped')
+  expect(world.coordinators.heads.get(uid)!.end).toBe('cancelled')
   // Each was asked for once, by whomever: stops of the savepoint upgrade and of the deletion, and the Savepoint.
   const requestsOf = (path: string): number =>
     new Set(
