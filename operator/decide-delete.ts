@@ -113,7 +113,7 @@ function closing(observed: Observed, status: StreamJobStatus, leftMs: number): D
 /**
  * Who cancels a job that runs takes away what the policy says: the coordinator, which then has told of it. Of a job that had ended before, a pod
  * writes that it is cancelled (rule 5): else the savepoint that it was stopped with stays a restore point, which no Savepoint may dispose of. By
- * the policy it is not done with that. One that never came to run has written nothing.
+ * the policy it is not done with that. One that is kept from running has written nothing.
  */
 function needsPod(
   observed: Observed,
@@ -123,7 +123,8 @@ function needsPod(
   const { mode, request } = status.transition!
   if (mode !== 'delete' || observed.namespaceTerminating) return false
   const pod = shortPod(observed, 'admin-close', request)
-  const isOfPod = pod !== undefined && pod.phase !== 'Pending'
+  // HEAD may tell what a pod wrote before the kubelet tells that the pod runs.
+  const isOfPod = pod !== undefined && (pod.phase !== 'Pending' || pod.trouble === undefined)
   if (discards(observed, status)) return end !== 'cancelled' || isOfPod
   // Without the policy it is worth no deletion that is told as incomplete.
   return end !== 'cancelled' && (isOfPod || leftMs > closingMs)
