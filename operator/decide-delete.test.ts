@@ -474,3 +474,15 @@ it('onCancellation: delete is not held up by a pod without a node, once the coor
   expect(world.head!.end).toBe('cancelled')
   expect(world.nowMs - beganMs).toBeLessThan(20_000)
 })
+
+it('onCancellation: delete is heeded where HEAD tells what a pod has written before the kubelet tells that it runs', () => {
+  const world = running({ checkpointing: { onCancellation: 'delete' }, deletion: { savepoint: true } })
+  const podOf = (purpose: string) => world.pods.find(({ fact }) => fact.purpose === purpose)
+  world.delete()
+  world.run(() => podOf('admin-close') !== undefined, 100)
+  expect(podOf('admin-close')!.fact).toMatchObject({ phase: 'Pending', trouble: undefined })
+  world.head!.end = 'cancelled'
+  expect(world.decide()).toMatchObject({ kind: 'wait' })
+  world.run(() => podOf('admin-dispose-checkpoints') !== undefined, 100)
+  expect(podOf('admin-dispose-checkpoints')).toBeDefined()
+})
