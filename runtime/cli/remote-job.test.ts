@@ -351,7 +351,6 @@ describe('a job behind an address', () => {
   })
 })
 
-/** A port at which nobody listens for now. */
 async function turn(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve))
 }

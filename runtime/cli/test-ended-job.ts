@@ -52,6 +52,7 @@ export async function fillStores(
   if (remembered !== undefined) await objects.create(historyKey(incarnation(1), 1), encodeHistory(remembered))
 }
 
+/** A port at which nobody listens for now. */
 export async function vacantPort(): Promise<number> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -252,7 +252,9 @@ export class Checkpointing {
       const late = () => coordinatorError('MR-O19', `${path}: no answer within ${manifestDeadlineMs} ms.`)
       const creating = within(environment.clock, manifestDeadlineMs, objects.create(key, bytes), late)
       const unwritten = kind === 'savepoint' && environment.planted.has('savepoint-unwritten')
-      if (unwritten) creating.catch(() => undefined)
+      // The planted fault waits for nothing, so that a failure has only the log to be told in.
+      if (unwritten)
+        creating.catch((error) => environment.log('warn', `${path} was not written`, { error: String(error) }))
       else if ((await creating) === 'exists')
         throw coordinatorError('MR-O19', `${path} exists already: its id was used before.`)
       const ref = {

@@ -24,21 +24,23 @@ export function recordsInto(options: ChainEntrance, input: 0 | 1): (value: unkno
     }
   }
   const keySelector = keySelectors[input]
+  if (keySelector === undefined) {
+    if (input === 0) return (value, timestamp) => head.process(value, timestamp)
+    return (value, timestamp) => head.processSecond!(value, timestamp)
+  }
   const setKey = (value: unknown): void => {
     try {
-      keyed!.setKey(keySelector!(value))
+      keyed!.setKey(keySelector(value))
     } catch (error) {
-      throw keyError(keySelector!, options, error)
+      throw keyError(keySelector, options, error)
     }
   }
   if (input === 0) {
-    if (keySelector === undefined) return (value, timestamp) => head.process(value, timestamp)
     return (value, timestamp) => {
       setKey(value)
       head.process(value, timestamp)
     }
   }
-  if (keySelector === undefined) return (value, timestamp) => head.processSecond!(value, timestamp)
   return (value, timestamp) => {
     setKey(value)
     head.processSecond!(value, timestamp)
